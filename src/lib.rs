@@ -1,0 +1,1 @@
+//! Make-before-break rotation of Karpenter nodes inside maintenance windows.

@@ -1,0 +1,3 @@
+//! The `noderotation` program.
+
+fn main() {}

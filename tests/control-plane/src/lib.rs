@@ -1,0 +1,1 @@
+//! Starts a real Kubernetes control plane with Karpenter and KWOK on loopback.

@@ -1,1 +1,18 @@
-//! Make-before-break rotation of Karpenter nodes inside maintenance windows.
+//! Make-before-break rotation of Karpenter nodes inside maintenance windows, as a one-shot pass.
+//!
+//! ```text
+//! flags, kubeconfig ─► connect ─► clock ─► preflight ─► lease ─► load ─► decide ─► execute ─► status ─► report ─► exit code
+//!                                                           (View)   (Steps)   (Outcomes)
+//! ```
+//!
+//! The core ([`api`], [`view`], [`policy`], [`schedule`], [`candidates`], [`surge`], [`rotation`]) is pure: no client, no
+//! clock, no logging, no randomness. [`pass` runs it over any [`cluster::Cluster`].
+
+pub mod api;
+pub mod candidates;
+pub mod cluster;
+pub mod policy;
+pub mod rotation;
+pub mod schedule;
+pub mod surge;
+pub mod view;

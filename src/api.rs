@@ -1,0 +1,10 @@
+//! What the program reads and writes, as types: the RotationPolicy, the parts of Karpenter's objects that are
+//! used, every key of ours, time and quantities. Nothing here talks to anything.
+
+pub mod events;
+pub mod karpenter;
+pub mod keys;
+pub mod meta;
+pub mod quantity;
+pub mod rotation_policy;
+pub mod time;

@@ -1,0 +1,231 @@
+//! A step: what a pool looked like, what is to be done in order, and what is told when it lands.
+
+use std::collections::BTreeMap;
+
+use super::{
+    effect::{Effect, Outcome},
+    notice::{Notice, Regarding},
+    state::State,
+    totals::Totals,
+};
+use crate::{
+    api::time::Time,
+    candidates::{Bucket, Candidate},
+    schedule::{derive::Derivation, findings::Finding, window::Occurrence},
+};
+
+/// One pool's step.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Step {
+    /// What was seen.
+    pub assessment: Assessment,
+    /// What is done, in a word and a sentence.
+    pub action: Action,
+    /// The writes, in order.
+    pub effects: Vec<Planned>,
+    /// Conditions to tell, whatever lands.
+    pub conditions: Vec<Notice>,
+    /// Nothing changes before this moment unless the cluster does; `None` for never.
+    pub wake_at: Option<Time>,
+    /// Why the pool counts as failed in this pass although its effects may land; such as an object that can't be read.
+    pub error: Option<String>,
+}
+
+/// What a step does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Action {
+    /// Kebab-case code, such as `start`, `hold`, `await-surge`, `rollback`, `await-drain`, `complete`, `idle`.
+    pub code: &'static str,
+    /// One sentence.
+    pub detail: String,
+}
+
+/// An effect in a step, with what follows from each result.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Planned {
+    /// The write.
+    pub effect: Effect,
+    /// Told when it lands, and only then.
+    pub say: Option<Say>,
+    /// After `Gone`: go on, or leave the rest for the next pass.
+    pub on_gone: Next,
+    /// After `Refused`.
+    pub on_refused: OnRefused,
+}
+
+/// What follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// The next effect.
+    GoOn,
+    /// The rest is left for the next pass.
+    Stop,
+}
+
+/// What follows a refusal. It always makes the pool count as failed in this pass.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OnRefused {
+    /// The condition that is told, with the server's words added.
+    pub tell: Option<Notice>,
+    /// What is done instead of the rest.
+    pub instead: Vec<Planned>,
+}
+
+/// What is told of a transition that landed; the words are computed from what it found and left.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Say {
+    /// `RotationStarted`.
+    Started {
+        /// The pool.
+        pool: Regarding,
+        /// Why this claim, with age and deadline.
+        why: String,
+    },
+    /// `ForcefulFallback`.
+    Fallback {
+        /// The pool.
+        pool: Regarding,
+        /// Why.
+        why: String,
+    },
+    /// What a release counted: `RotationCompleted`, or `RotationExpired` where nobody could announce it earlier.
+    Released {
+        /// The pool.
+        pool: Regarding,
+        /// The claim; its UID is empty where it is gone.
+        claim: Regarding,
+        /// Whether an expired outcome was not announced yet.
+        announce_expired: bool,
+    },
+    /// `RotationFailed`, with the retry count that the write produced.
+    Failed {
+        /// The claim.
+        claim: Regarding,
+        /// The pool.
+        pool: String,
+        /// What it waited for.
+        why: String,
+    },
+    /// `RotationExpired`.
+    Expired {
+        /// The claim.
+        claim: Regarding,
+        /// The pool.
+        pool: String,
+    },
+    /// `RotationSwept`.
+    Swept {
+        /// The claim.
+        claim: Regarding,
+        /// The pool.
+        pool: String,
+    },
+    /// A fixed notice.
+    Notice(Notice),
+    /// Only a log line: what was done.
+    Log(String),
+}
+
+/// What a pass saw of one pool.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Assessment {
+    /// The pool's name.
+    pub pool: String,
+    /// The policy that governs it.
+    pub policy: Option<String>,
+    /// The policies that tie for it; empty without a conflict.
+    pub conflict: Vec<String>,
+    /// Whether any policy matches: ungoverned pools have no series.
+    pub governed: bool,
+    /// Claims per bucket.
+    pub census: BTreeMap<Bucket, usize>,
+    /// Eligible candidates, in order.
+    pub candidates: Vec<Candidate>,
+    /// The derivation for the pool's template.
+    pub derivation: Option<Derivation>,
+    /// Findings on the pool.
+    pub findings: Vec<Finding>,
+    /// Closed gates: why no rotation may start.
+    pub gates: Vec<Gate>,
+    /// The occurrence that is open now.
+    pub window: Option<Occurrence>,
+    /// When the next one opens.
+    pub next_window: Option<Time>,
+    /// The freeze, where one is set and can be read.
+    pub freeze_until: Option<Time>,
+    /// Claims whose lifetime is no longer than their lead time.
+    pub short_lead: usize,
+    /// The earliest deadline of the pool's claims that are not being deleted.
+    pub next_deadline: Option<Time>,
+    /// The largest retry count of the pool's claims.
+    pub retry_count: u32,
+    /// The rotation in flight.
+    pub in_flight: Option<InFlight>,
+    /// The drain is over its estimate.
+    pub drain_blocked: bool,
+    /// The drain is over its bound.
+    pub drain_stuck: bool,
+    /// The durable totals as they were read.
+    pub totals: Totals,
+}
+
+/// A closed gate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gate {
+    /// Kebab-case code: `window-closed`, `frozen`, `cooldown`, `failure-pause`, `static-pool`, `finding`, `conflict`,
+    /// `invalid-policy`, `swept`, `deleting`, `no-candidate`, `headroom`.
+    pub code: &'static str,
+    /// Why, with times.
+    pub detail: String,
+    /// When it opens by itself, where that is known.
+    pub until: Option<Time>,
+}
+
+/// A rotation in flight.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InFlight {
+    /// The old claim.
+    pub claim: String,
+    /// Its Node.
+    pub node: Option<String>,
+    /// Its state.
+    pub state: State,
+    /// Since when.
+    pub since: Option<Time>,
+    /// What it waits for.
+    pub waiting_for: String,
+}
+
+impl Planned {
+    /// An effect after which only `Landed` and `Already` go on.
+    pub fn new(effect: Effect) -> Self {
+        Self { effect, say: None, on_gone: Next::Stop, on_refused: OnRefused { tell: None, instead: Vec::new() } }
+    }
+
+    /// Tells this when it lands.
+    pub fn say(mut self, say: Say) -> Self {
+        self.say = Some(say);
+        self
+    }
+
+    /// Goes on where the object is gone: there is nothing to undo.
+    pub fn gone_is_fine(mut self) -> Self {
+        self.on_gone = Next::GoOn;
+        self
+    }
+
+    /// What to do when it is refused.
+    pub fn refused(mut self, tell: Option<Notice>, instead: Vec<Planned>) -> Self {
+        self.on_refused = OnRefused { tell, instead };
+        self
+    }
+
+    /// Whether the next effect follows this outcome.
+    pub fn goes_on(&self, outcome: &Outcome) -> bool {
+        match outcome {
+            Outcome::Landed { .. } | Outcome::Already => true,
+            Outcome::Gone => self.on_gone == Next::GoOn,
+            Outcome::Raced(_) | Outcome::Refused { .. } => false,
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! The immutable View: everything a pass knows of the cluster, and the facts that single steps ask for.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::{core::v1::Pod, policy::v1::PodDisruptionBudget};
+
+use crate::{
+    api::karpenter::{Node, NodeClaim, NodePool},
+    policy::Policy,
+};
+
+/// What a pass knows.
+#[derive(Debug, Clone, Default)]
+pub struct View {
+    /// All policies, by name.
+    pub policies: BTreeMap<String, Policy>,
+    /// All NodePools, by name.
+    pub pools: BTreeMap<String, NodePool>,
+    /// All NodeClaims, by name.
+    pub claims: BTreeMap<String, NodeClaim>,
+    /// Our placeholder Pods (by label, in our namespace), by name.
+    pub placeholders: BTreeMap<String, Pod>,
+    /// Metadata of the Nodes that carry [`crate::api::keys::MARKED`], by name.
+    pub marked: BTreeMap<String, Node>,
+    /// Objects that could not be read.
+    pub unreadable: Vec<Unreadable>,
+    /// What was read because a step asked for it.
+    pub facts: Facts,
+}
+
+/// An object of a list that could not be read: it harms only itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unreadable {
+    /// Its kind.
+    pub kind: &'static str,
+    /// Its name.
+    pub name: String,
+    /// The pool it belongs to, where that could be told.
+    pub pool: Option<String>,
+    /// What is wrong, with the field's path.
+    pub why: String,
+}
+
+/// Something a step has to know and the View doesn't say yet.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Need {
+    /// Metadata of all Nodes of a pool.
+    NodesOfPool(String),
+    /// One Node, whole.
+    Node(String),
+    /// The Pods of one Node.
+    PodsOn(String),
+    /// The PodDisruptionBudgets of a namespace.
+    BudgetsIn(String),
+    /// What the scheduler or Karpenter says of a Pod of ours: the messages of its Events.
+    EventsAbout(String),
+}
+
+/// Answers to [`Need`]s.
+#[derive(Debug, Clone, Default)]
+pub struct Facts {
+    /// Metadata of the Nodes of a pool.
+    pub nodes_of_pool: BTreeMap<String, BTreeMap<String, Node>>,
+    /// Whole Nodes; `None` for one that does not exist.
+    pub nodes: BTreeMap<String, Option<Node>>,
+    /// Pods by Node.
+    pub pods_on: BTreeMap<String, Vec<Pod>>,
+    /// Budgets by namespace.
+    pub budgets: BTreeMap<String, Vec<PodDisruptionBudget>>,
+    /// By Pod: the newest message of each reporter, as `reporter: message`.
+    pub events: BTreeMap<String, Vec<String>>,
+    /// Needs that could not be answered, with the reason: a step that wants one ends in an error.
+    pub failed: BTreeMap<Need, String>,
+}
+
+/// The facts a step still wants: read them and decide again.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Missing(pub BTreeSet<Need>);
+
+impl View {
+    /// The claims of a pool, by name.
+    pub fn claims_of<'a>(&'a self, pool: &'a str) -> impl Iterator<Item = &'a NodeClaim> + 'a {
+        self.claims.values().filter(move |claim| claim.pool() == Some(pool))
+    }
+
+    /// All Nodes' metadata of a pool.
+    pub fn nodes_of_pool(&self, pool: &str) -> Result<&BTreeMap<String, Node>, Missing> {
+        self.facts.nodes_of_pool.get(pool).ok_or_else(|| Missing::one(Need::NodesOfPool(pool.into())))
+    }
+
+    /// One Node, whole; `None` where it does not exist.
+    pub fn node(&self, name: &str) -> Result<Option<&Node>, Missing> {
+        self.facts.nodes.get(name).map(Option::as_ref).ok_or_else(|| Missing::one(Need::Node(name.into())))
+    }
+
+    /// The Pods of one Node.
+    pub fn pods_on(&self, node: &str) -> Result<&[Pod], Missing> {
+        self.facts.pods_on.get(node).map(Vec::as_slice).ok_or_else(|| Missing::one(Need::PodsOn(node.into())))
+    }
+
+    /// The budgets of a namespace.
+    pub fn budgets_in(&self, namespace: &str) -> Result<&[PodDisruptionBudget], Missing> {
+        self.facts.budgets.get(namespace).map(Vec::as_slice).ok_or_else(|| Missing::one(Need::BudgetsIn(namespace.into())))
+    }
+
+    /// What is said of a Pod of ours.
+    pub fn events_about(&self, pod: &str) -> Result<&[String], Missing> {
+        self.facts.events.get(pod).map(Vec::as_slice).ok_or_else(|| Missing::one(Need::EventsAbout(pod.into())))
+    }
+}
+
+impl Missing {
+    /// One fact.
+    pub fn one(need: Need) -> Self {
+        Self(BTreeSet::from([need]))
+    }
+}

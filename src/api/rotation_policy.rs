@@ -3,6 +3,7 @@
 //! The schema refuses what can be judged without a table of zones; [`crate::policy::read`] repeats every rule, names the
 //! path, and is what the engine uses: these types are the schema and nothing else. The schema sets no defaults, see
 //! [`crate::policy::Settings`]. Lists and strings are bounded, so that the API server can bound the cost of the rules.
+#![allow(clippy::duplicated_attributes, reason = "two printer columns may have the same type")]
 #![allow(clippy::unwrap_used, reason = "in the code that kube's derive generates for constant rules")]
 
 use std::collections::BTreeMap;

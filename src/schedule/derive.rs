@@ -110,11 +110,11 @@ pub(super) fn add(left: TimeDelta, right: TimeDelta) -> TimeDelta {
     left.checked_add(&right).unwrap_or(if right < TimeDelta::zero() { TimeDelta::MIN } else { TimeDelta::MAX })
 }
 
-fn subtract(left: TimeDelta, right: TimeDelta) -> TimeDelta {
+pub(super) fn subtract(left: TimeDelta, right: TimeDelta) -> TimeDelta {
     left.checked_sub(&right).unwrap_or(if right < TimeDelta::zero() { TimeDelta::MAX } else { TimeDelta::MIN })
 }
 
-fn times(span: TimeDelta, count: i64) -> TimeDelta {
+pub(super) fn times(span: TimeDelta, count: i64) -> TimeDelta {
     let product = i128::from(span.num_milliseconds()) * i128::from(count);
     let longest = i128::from(TimeDelta::MAX.num_milliseconds());
     i64::try_from(product.clamp(-longest, longest)).ok().and_then(TimeDelta::try_milliseconds).unwrap_or(TimeDelta::MAX)

@@ -186,7 +186,13 @@ impl Rules<'_> {
         }
     }
 
-    fn bucket(&self, claim: &NodeClaim, nodes: Option<&BTreeMap<String, Node>>, in_flight: Option<&str>, swept: &BTreeSet<String>) -> Bucket {
+    fn bucket(
+        &self,
+        claim: &NodeClaim,
+        nodes: Option<&BTreeMap<String, Node>>,
+        in_flight: Option<&str>,
+        swept: &BTreeSet<String>,
+    ) -> Bucket {
         let meta = &claim.metadata;
         let state = State::of(meta);
         if in_flight == Some(meta.name.as_str()) {

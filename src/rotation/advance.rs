@@ -31,7 +31,9 @@ pub fn advance(scene: &Scene<'_>, policy: &Policy, assessment: Assessment, name:
     };
     match State::of(&claim.metadata) {
         // Force-expiry comes first of all: a deleted claim must not be surged for.
-        State::None | State::Pending if claim.metadata.is_deleting() => Ok(expire(scene, assessment, claim, &[State::None, State::Pending])),
+        State::None | State::Pending if claim.metadata.is_deleting() => {
+            Ok(expire(scene, assessment, claim, &[State::None, State::Pending]))
+        }
         State::None | State::Pending => pending::pending(scene, policy, assessment, claim),
         State::Draining => draining::draining(scene, policy, assessment, claim),
         State::Failed => failed::failed(scene, policy, assessment, claim),
@@ -43,7 +45,8 @@ pub fn advance(scene: &Scene<'_>, policy: &Policy, assessment: Assessment, name:
 /// the fallible cleanup (§5.2). A pass that doesn't own it touches nothing.
 pub fn expire(scene: &Scene<'_>, assessment: Assessment, claim: &NodeClaim, from: &'static [State]) -> Step {
     let name = &claim.metadata.name;
-    let action = Action { code: "expire", detail: format!("NodeClaim {name} was deleted by someone else before its rotation could finish") };
+    let action =
+        Action { code: "expire", detail: format!("NodeClaim {name} was deleted by someone else before its rotation could finish") };
     let mut step = Step::of(assessment, action);
     let say = Say::Expired { claim: Regarding::claim(&claim.metadata), pool: scene.name().into() };
     step.effects.push(Planned::new(Effect::MarkExpired { claim: name.clone(), from }).say(say));

@@ -1,7 +1,7 @@
 //! The words of what landed, from what the write found and left; never from what was attempted (§5.2).
 
 use super::{
-    effect::{Ended, Effect, Fresh, Outcome, ended, retry_count},
+    effect::{Effect, Ended, Fresh, Outcome, ended, retry_count},
     notice::Notice,
     step::{Planned, Say},
 };

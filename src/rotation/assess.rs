@@ -105,7 +105,10 @@ pub fn conditions(scene: &Scene<'_>, assessment: &Assessment) -> Vec<Notice> {
     }
     if scene.policy.is_some() && scene.pool.metadata.stamp(keys::FREEZE) == Stamp::Unreadable {
         let value = scene.pool.metadata.annotation(keys::FREEZE).unwrap_or_default();
-        let message = format!("{}: {value:?} is not an RFC 3339 time such as 2027-01-04T06:00:00Z. The pool counts as frozen until it is mended or removed.", keys::FREEZE);
+        let message = format!(
+            "{}: {value:?} is not an RFC 3339 time such as 2027-01-04T06:00:00Z. The pool counts as frozen until it is mended or removed.",
+            keys::FREEZE
+        );
         notices.push(Notice::new(Reason::FreezeUnreadable, scene.regarding(), pool, message));
     }
     notices.extend(broken::notices(scene));

@@ -14,10 +14,13 @@ use super::{
     step::Planned,
 };
 use crate::{
-    api::{events::Reason, karpenter::NodeClaim},
+    api::{
+        events::Reason,
+        karpenter::{Node, NodeClaim},
+    },
     policy::Policy,
     rotation::effect::End,
-    surge,
+    surge::{self, Clamp, Limited, SurgeError},
     view::{Missing, Need},
 };
 
@@ -42,8 +45,40 @@ pub fn surge(scene: &Scene<'_>, policy: &Policy, claim: &NodeClaim) -> Result<Re
     };
     let Some(node) = node else { return Ok(Err(format!("Node {name} of NodeClaim {} is gone", claim.metadata.name))) };
     let rules = scene.rules(&policy.settings);
-    let due = scene.claims.iter().filter(|claim| rules.is_triggered(claim)).filter_map(|claim| nodes.get(claim.node()?));
-    todo_surge(scene, policy, claim, node, pods, due.collect())
+    let due: Vec<&Node> =
+        scene.claims.iter().filter(|claim| rules.is_triggered(claim)).filter_map(|claim| nodes.get(claim.node()?)).collect();
+    Ok(fit(scene, policy, claim, node, pods, &due).map_err(|error| error.to_string()))
+}
+
+fn fit(scene: &Scene<'_>, policy: &Policy, claim: &NodeClaim, node: &Node, pods: &[Pod], due: &[&Node]) -> Result<Surge, SurgeError> {
+    let clamp = surge::request(scene.pool, claim, node, pods)?;
+    let shortfall: Vec<String> = surge::headroom(scene.pool, &clamp.request, scene.claims.len())?.iter().map(ToString::to_string).collect();
+    let settings = &policy.settings;
+    let affinity = surge::affinity(scene.pool, claim, node, &settings.required, &settings.preferred, due.iter().copied());
+    let pod = surge::placeholder(&scene.config.placeholder, scene.pool, &claim.metadata.name, &clamp.request, affinity.node_affinity);
+    Ok(Surge {
+        pod: Box::new(pod),
+        shortfall: (!shortfall.is_empty()).then(|| shortfall.join("; ")),
+        notices: clamp_notices(scene, claim, &clamp),
+    })
+}
+
+fn clamp_notices(scene: &Scene<'_>, claim: &NodeClaim, clamp: &Clamp) -> Vec<Notice> {
+    let notice = |reason, limited: &Limited, consequence: &str| {
+        let (wanted, limit) = (limited.wanted.canonical(&limited.resource), limited.limit.canonical(&limited.resource));
+        let message =
+            format!("{}: the Pods request {wanted}, Karpenter plans with {limit} beside the DaemonSets: {consequence}", limited.resource);
+        Notice::new(reason, Regarding::claim(&claim.metadata), scene.name(), message).on(limited.resource.clone())
+    };
+    let clamped = clamp.clamped.iter().map(|limited| notice(Reason::SurgeClamped, limited, "the placeholder requests that much"));
+    let refused = clamp.refused.iter().map(|limited| {
+        notice(
+            Reason::SurgeClampRefused,
+            limited,
+            "the placeholder requests all of it and will find no Node; lower the DaemonSets' requests",
+        )
+    });
+    clamped.chain(refused).collect()
 }
 
 fn merge(missing: [Option<Missing>; 3]) -> Missing {

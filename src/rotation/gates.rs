@@ -58,7 +58,8 @@ pub fn timed(scene: &Scene<'_>, policy: &Policy) -> Vec<Gate> {
     let mut gates = Vec::new();
     if scene.schedule.open_at(scene.now).is_none() {
         let next = scene.schedule.next_start(scene.now);
-        let detail = next.map_or("no maintenance window opens".into(), |next| format!("the next maintenance window opens at {}", to_annotation(next)));
+        let detail = next
+            .map_or("no maintenance window opens".into(), |next| format!("the next maintenance window opens at {}", to_annotation(next)));
         gates.push(Gate { code: "window-closed", detail, until: next });
     }
     match scene.frozen() {

@@ -5,8 +5,8 @@ use super::{
     effect::{Effect, End},
     notice::Notice,
     scene::{Scene, restore},
-    state::State,
     start::{forget_writer, release},
+    state::State,
     step::{Action, Assessment, Planned, Say, Step},
 };
 use crate::api::{events::Reason, karpenter::NodeClaim, keys};
@@ -17,9 +17,9 @@ pub fn lost(scene: &Scene<'_>, assessment: Assessment, name: &str) -> Step {
     let mut step = Step::of(assessment, Action { code: "governance-lost", detail: detail.clone() });
     step.effects = scene.cleanup(name);
     let claim = scene.claim(name);
-    let node = claim.and_then(|claim| claim.node()).filter(|node| {
-        scene.view.marked.get(*node).is_some_and(|node| node.metadata.annotation(keys::SURGE_FOR).is_none())
-    });
+    let node = claim
+        .and_then(|claim| claim.node())
+        .filter(|node| scene.view.marked.get(*node).is_some_and(|node| node.metadata.annotation(keys::SURGE_FOR).is_none()));
     step.effects.extend(node.map(|node| restore(node, name)));
     // A claim that drains and is being deleted is left to its end: that can't be taken back.
     let is_leaving = |claim: &NodeClaim| match State::of(&claim.metadata) {

@@ -39,7 +39,8 @@ pub fn start(scene: &Scene<'_>, policy: &Policy, assessment: Assessment) -> Resu
     };
     let bound = scene.rules(&policy.settings).derivation(claim).t_rot;
     if policy.settings.forceful_fallback && candidate.deadline.is_some_and(|deadline| deadline - scene.now < bound) {
-        let why = format!("{}: less than t_rot {} is left, and forcefulFallback is enabled", why(scene.now, &candidate), format_duration(bound));
+        let why =
+            format!("{}: less than t_rot {} is left, and forcefulFallback is enabled", why(scene.now, &candidate), format_duration(bound));
         return Ok(start_fallback(scene, assessment, claim, why));
     }
     let surge = match attempt::surge(scene, policy, claim)? {
@@ -118,7 +119,10 @@ pub fn give_up(scene: &Scene<'_>, claim: &NodeClaim) -> Vec<Planned> {
         Reason::RotationReleased,
         scene.regarding(),
         scene.name(),
-        format!("The rotation of NodeClaim {} is given up: the API server refused one of its writes.", Regarding::claim(&claim.metadata).name),
+        format!(
+            "The rotation of NodeClaim {} is given up: the API server refused one of its writes.",
+            Regarding::claim(&claim.metadata).name
+        ),
     ))));
     undo.push(forget_writer(scene));
     undo

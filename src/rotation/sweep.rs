@@ -16,13 +16,14 @@ use crate::{
         keys,
         time::Time,
     },
-    surge::placeholder::claim_of,
+    surge::{claim_of, surge_for_label},
     view::View,
 };
 
 /// What the sweep does, in order, and what the steps have to know of it.
 pub fn sweep(view: &View, now: Time) -> (Vec<Planned>, Swept) {
-    let anchored: BTreeSet<String> = view.pools.values().filter_map(|pool| pool.metadata.annotation(keys::ACTIVE_ROTATION).map(str::to_owned)).collect();
+    let anchored: BTreeSet<String> =
+        view.pools.values().filter_map(|pool| pool.metadata.annotation(keys::ACTIVE_ROTATION).map(str::to_owned)).collect();
     let mut effects = Vec::new();
     let mut swept = Swept::default();
     placeholders(view, &anchored, &mut effects, &mut swept);
@@ -35,10 +36,18 @@ pub fn sweep(view: &View, now: Time) -> (Vec<Planned>, Swept) {
 fn placeholders(view: &View, anchored: &BTreeSet<String>, effects: &mut Vec<Planned>, swept: &mut Swept) {
     for (name, pod) in &view.placeholders {
         let meta = pod_meta(pod);
-        let Some(claim) = claim_of(pod).filter(|claim| !anchored.contains(*claim)) else { continue };
+        // The annotation decides; where somebody removed it, the label tells.
+        let by_label = || meta.label(keys::SURGE_FOR).filter(|label| !anchored.iter().any(|claim| surge_for_label(claim) == **label));
+        let Some(claim) = claim_of(pod).map_or_else(by_label, |claim| Some(claim).filter(|claim| !anchored.contains(*claim))) else {
+            continue;
+        };
         swept.pools.extend(meta.label(keys::NODEPOOL_LABEL).map(str::to_owned));
         let effect = Effect::DeletePlaceholder { namespace: meta.namespace.clone(), name: name.clone(), claim: claim.into() };
-        effects.push(Planned::new(effect).gone_is_fine().say(Say::Log(format!("deleted the placeholder {name} of {claim}, whose rotation is not in flight"))));
+        effects.push(
+            Planned::new(effect)
+                .gone_is_fine()
+                .say(Say::Log(format!("deleted the placeholder {name} of {claim}, whose rotation is not in flight"))),
+        );
     }
 }
 

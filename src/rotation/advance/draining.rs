@@ -52,16 +52,21 @@ pub fn drain(scene: &Scene<'_>, assessment: Assessment, claim: &NodeClaim) -> Re
         step.wake_at = Some(later(since, estimate + chrono::TimeDelta::seconds(1)));
         return Ok(step.waiting(format!("NodeClaim {name} drains since {}", to_annotation(since))));
     }
-    let blockers = blockers(scene, claim)?;
+    let blockers = blockers(scene, claim)?.summary;
     let forced = match claim.spec.grace() {
         Some(grace) => format!("Karpenter ends it by force at {}", to_annotation(later(since, grace))),
         None => "Karpenter never ends it by force, since terminationGracePeriod is unset".into(),
     };
-    let drains = format!("NodeClaim {name} drains for {} (estimate {}): {blockers}. {forced}.", format_duration(elapsed), format_duration(estimate));
+    let drains =
+        format!("NodeClaim {name} drains for {} (estimate {}): {blockers}. {forced}.", format_duration(elapsed), format_duration(estimate));
     step.conditions.push(Notice::new(Reason::DrainBlocked, scene.regarding(), scene.name(), drains.clone()).on(name.clone()));
     step.assessment.drain_blocked = true;
     if elapsed > bound {
-        let stuck = format!("NodeClaim {name} drains for {}, past its bound {}: {blockers}. The gate stays held; nothing is forced.", format_duration(elapsed), format_duration(bound));
+        let stuck = format!(
+            "NodeClaim {name} drains for {}, past its bound {}: {blockers}. The gate stays held; nothing is forced.",
+            format_duration(elapsed),
+            format_duration(bound)
+        );
         step.conditions.push(Notice::new(Reason::DrainStuck, scene.regarding(), scene.name(), stuck).on(name.clone()));
         step.assessment.drain_stuck = true;
     } else {
@@ -75,11 +80,11 @@ fn blockers(scene: &Scene<'_>, claim: &NodeClaim) -> Result<Blockers, Missing> {
         Some(node) => scene.view.pods_on(node)?,
         None => &[],
     };
-    let namespaces: BTreeSet<&str> = pods.iter().filter_map(|pod| pod.metadata.namespace.as_deref()).collect();
+    let namespaces = blockers::namespaces(pods, scene.now);
     let unread = namespaces.iter().filter(|namespace| scene.view.budgets_in(namespace).is_err());
     let unread: BTreeSet<Need> = unread.map(|namespace| Need::BudgetsIn((*namespace).to_owned())).collect();
     if !unread.is_empty() {
         return Err(Missing(unread));
     }
-    Ok(blockers::blockers(pods, &scene.view.facts.budgets, &claim.status.conditions, scene.now))
+    Ok(blockers::blockers(pods, &scene.view.facts.budgets, claim, scene.now))
 }

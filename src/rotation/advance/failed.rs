@@ -3,11 +3,7 @@
 
 use super::{ending, expire};
 use crate::{
-    api::{
-        karpenter::NodeClaim,
-        keys,
-        time::Time,
-    },
+    api::{karpenter::NodeClaim, keys, time::Time},
     policy::Policy,
     rotation::{
         attempt,
@@ -47,7 +43,10 @@ pub fn failed(scene: &Scene<'_>, policy: &Policy, assessment: Assessment, claim:
             Ok(_) | Err(_) => {}
         }
     }
-    let mut step = Step::of(assessment, Action { code: "release", detail: format!("releases the anchor on the failed NodeClaim {name}: no retry is due") });
+    let mut step = Step::of(
+        assessment,
+        Action { code: "release", detail: format!("releases the anchor on the failed NodeClaim {name}: no retry is due") },
+    );
     step.effects = ending(scene, claim, End::NoRetry);
     Ok(step)
 }

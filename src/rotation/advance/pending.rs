@@ -20,10 +20,7 @@ use crate::{
         state::State,
         step::{Action, Assessment, Planned, Say, Step},
     },
-    surge::{
-        placeholder::{PlaceholderState, placeholder_name, placeholder_state},
-        ready::{self, Readiness},
-    },
+    surge::{self, PlaceholderState, placeholder_name},
     view::Missing,
 };
 
@@ -37,30 +34,36 @@ pub fn pending(scene: &Scene<'_>, policy: &Policy, assessment: Assessment, claim
     let name = &claim.metadata.name;
     let pod_name = placeholder_name(name);
     let pod = scene.view.placeholders.get(&pod_name);
-    let state = placeholder_state(pod);
+    let state = PlaceholderState::of(pod);
     let mut step = Step::of(assessment, Action { code: "await-surge", detail: String::new() });
     step.wake_at = Some(later(started, timeout + TimeDelta::seconds(1)));
     step.effects = attempt::begin(scene, claim, &[State::None, State::Pending]);
     step.effects.extend(attempt::hold_node(scene, claim));
-    step.effects.extend(induced(scene, claim, &state).map(|induced| {
-        Planned::new(Effect::NoteSurgeClaim { claim: name.clone(), induced: induced.metadata.name.clone() })
-    }));
+    step.effects.extend(
+        induced(scene, claim, &state)
+            .map(|induced| Planned::new(Effect::NoteSurgeClaim { claim: name.clone(), induced: induced.metadata.name.clone() })),
+    );
     if let Some(until) = scene.frozen() {
         let until = until.map_or("the freeze is mended or removed".into(), |until| format!("{} (frozen)", to_annotation(until)));
-        return Ok(step.waiting(format!("the surge for {name} is held until {until}; the attempt times out at {}", to_annotation(later(started, timeout)))));
+        return Ok(step.waiting(format!(
+            "the surge for {name} is held until {until}; the attempt times out at {}",
+            to_annotation(later(started, timeout))
+        )));
     }
     match state {
         PlaceholderState::Missing | PlaceholderState::Terminal { .. } => create(scene, policy, claim, state, step),
         PlaceholderState::Terminating => Ok(step.waiting(format!("the earlier placeholder {pod_name} is terminating"))),
         PlaceholderState::Unbound => unbound(scene, claim, &pod_name, step),
         PlaceholderState::Bound { node, waiting } => {
-            let why = waiting.unwrap_or_else(|| "its container is starting".into());
+            let why = waiting.map_or("its container is starting".into(), |waiting| waiting.to_string());
             Ok(step.waiting(format!("the placeholder is bound to Node {node} and not Running: {why}")))
         }
-        PlaceholderState::Running { node } => match ready::ready(scene.name(), claim, &node, scene.view.node(&node)?) {
-            Readiness::Ready => Ok(to_draining(scene, claim, &node, started, step)),
-            Readiness::Not(why) => Ok(step.waiting(why)),
-        },
+        PlaceholderState::Running { node } => {
+            match surge::ready(pod, scene.view.node(&node)?, claim.node().unwrap_or_default(), scene.name()) {
+                Ok(host) => Ok(to_draining(scene, claim, &host, started, step)),
+                Err(why) => Ok(step.waiting(why.to_string())),
+            }
+        }
     }
 }
 
@@ -71,8 +74,8 @@ fn started(now: Time, claim: &NodeClaim) -> Time {
 
 /// The claim whose Node the placeholder is bound to.
 fn induced<'a>(scene: &Scene<'a>, claim: &NodeClaim, state: &PlaceholderState) -> Option<&'a NodeClaim> {
-    let node = state.node()?;
-    scene.claims.iter().copied().find(|other| other.node() == Some(node) && other.metadata.name != claim.metadata.name)
+    let induced = surge::induced(scene.claims.iter().copied(), scene.name(), state.node()?);
+    induced.filter(|induced| induced.metadata.name != claim.metadata.name)
 }
 
 /// One that ended (a kubelet refused it, it was evicted or preempted) counts as missing: same attempt, same deadline.
@@ -86,9 +89,9 @@ fn create(scene: &Scene<'_>, policy: &Policy, claim: &NodeClaim, state: Placehol
         }
     };
     let mut detail = "its placeholder is created".to_owned();
-    if let PlaceholderState::Terminal { phase, reason } = state {
+    if let PlaceholderState::Terminal { why } = state {
         step.effects.push(scene.delete_placeholder(&placeholder_name(name), name));
-        detail = format!("its placeholder ended ({phase}: {reason}) and is created anew");
+        detail = format!("its placeholder ended ({why}) and is created anew");
     }
     step.effects.push(attempt::create_placeholder(scene, claim, &surge));
     step.conditions.extend(surge.notices);
@@ -110,7 +113,10 @@ fn unbound(scene: &Scene<'_>, claim: &NodeClaim, pod: &str, mut step: Step) -> R
 fn to_draining(scene: &Scene<'_>, claim: &NodeClaim, host: &str, started: Time, mut step: Step) -> Step {
     let (pool, name) = (scene.name().to_owned(), claim.metadata.name.clone());
     let wait = scene.now - started;
-    step.action = Action { code: "drain", detail: format!("Node {host} is Ready after {}: NodeClaim {name} is deleted and drains", format_duration(wait)) };
+    step.action = Action {
+        code: "drain",
+        detail: format!("Node {host} is Ready after {}: NodeClaim {name} is deleted and drains", format_duration(wait)),
+    };
     step.wake_at = None;
     step.effects.extend([
         Planned::new(Effect::Freeze { node: host.into(), claim: name.clone() }),
@@ -127,22 +133,22 @@ fn to_draining(scene: &Scene<'_>, claim: &NodeClaim, host: &str, started: Time, 
 /// that its write produced; then the pause and the total.
 fn rollback(scene: &Scene<'_>, assessment: Assessment, claim: &NodeClaim, started: Time, timeout: TimeDelta) -> Result<Step, Missing> {
     let name = &claim.metadata.name;
-    let state = placeholder_state(scene.view.placeholders.get(&placeholder_name(name)));
-    let action = Action { code: "rollback", detail: format!("readyTimeout {} has passed without a Ready surge for NodeClaim {name}", format_duration(timeout)) };
+    let state = PlaceholderState::of(scene.view.placeholders.get(&placeholder_name(name)));
+    let action = Action {
+        code: "rollback",
+        detail: format!("readyTimeout {} has passed without a Ready surge for NodeClaim {name}", format_duration(timeout)),
+    };
     let mut step = Step::of(assessment, action);
     let noted = claim.metadata.annotation(keys::SURGE_CLAIM).and_then(|name| scene.claim(name));
     let induced = noted.or_else(|| induced(scene, claim, &state)).filter(|induced| induced.metadata.name != *name);
-    for came in scene.claims.iter().filter(|came| came.metadata.name != *name && !came.metadata.is_deleting()) {
+    for came in scene.claims.iter().filter(|came| surge::came_after(came, started) && !came.metadata.is_deleting()) {
         let is_induced = induced.is_some_and(|induced| induced.metadata.name == came.metadata.name);
         let unready = came.is("Registered") && !came.is("Initialized");
-        if !(is_induced || unready) || came.metadata.creation_timestamp.is_none_or(|created| created <= started) {
-            continue;
-        }
-        let Some(node) = came.node() else { continue };
+        let Some(node) = came.node().filter(|_| is_induced || unready) else { continue };
         let pods = scene.view.pods_on(node)?;
-        let reap = Effect::ReapClaim { claim: came.metadata.name.clone(), uid: came.metadata.uid.clone() };
-        let log = format!("reaped NodeClaim {}, which the failed attempt on {name} brought up", came.metadata.name);
-        if (is_induced && ready::holds_only_placeholder(pods, name)) || (unready && ready::holds_nothing(pods)) {
+        if (is_induced && surge::reapable(came, started, name, pods)) || surge::reapable_unready(came, scene.name(), started, name, pods) {
+            let reap = Effect::ReapClaim { claim: came.metadata.name.clone(), uid: came.metadata.uid.clone() };
+            let log = format!("reaped NodeClaim {}, which the failed attempt on {name} brought up", came.metadata.name);
             step.effects.push(Planned::new(reap).gone_is_fine().say(Say::Log(log)));
         } else if unready {
             step.conditions.push(not_ready(scene, came, node));
@@ -158,6 +164,8 @@ fn rollback(scene: &Scene<'_>, assessment: Assessment, claim: &NodeClaim, starte
 
 fn not_ready(scene: &Scene<'_>, came: &NodeClaim, node: &str) -> Notice {
     let claim = &came.metadata.name;
-    let message = format!("NodeClaim {claim} (Node {node}) registered and never became Ready; other Pods than DaemonSets' are on it, so it is left alone. Karpenter does not end it by itself: look at the Node, and delete the NodeClaim if it is of no use.");
+    let message = format!(
+        "NodeClaim {claim} (Node {node}) registered and never became Ready; other Pods than DaemonSets' are on it, so it is left alone. Karpenter does not end it by itself: look at the Node, and delete the NodeClaim if it is of no use."
+    );
     Notice::new(Reason::SurgeNodeNotReady, scene.regarding(), scene.name(), message).on(claim.clone())
 }

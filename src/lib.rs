@@ -12,6 +12,7 @@ pub mod api;
 pub mod candidates;
 pub mod cluster;
 pub mod policy;
+pub mod report;
 pub mod rotation;
 pub mod schedule;
 pub mod surge;

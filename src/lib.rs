@@ -10,6 +10,7 @@
 
 pub mod api;
 pub mod candidates;
+pub mod cli;
 pub mod cluster;
 pub mod policy;
 pub mod report;

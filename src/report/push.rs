@@ -71,7 +71,9 @@ impl Gateway {
     /// # Errors
     /// [`AddressError`] for anything but an http or https address without query and fragment.
     pub fn new(address: &str, labels: &[Grouping]) -> Result<Self, AddressError> {
-        let wrong = |why: String| AddressError { address: address.into(), why };
+        // What stands before an @ may be a password, whatever else is wrong.
+        let shown = address.rsplit_once('@').map_or(address, |(_, rest)| rest);
+        let wrong = |why: String| AddressError { address: shown.into(), why };
         let mut group = Url::parse(address).map_err(|error| wrong(error.to_string()))?;
         if !matches!(group.scheme(), "http" | "https") {
             return Err(wrong("it must begin with http:// or https://".into()));

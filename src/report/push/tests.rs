@@ -53,6 +53,7 @@ fn what_is_no_address_is_refused_with_the_reason() {
         let error = group(address, &[]).unwrap_err().to_string();
         assert!(error.contains(why), "{error}");
     }
+    assert!(!group("ftp://user:secret@gw", &[]).unwrap_err().to_string().contains("secret"));
 }
 
 #[tokio::test]

@@ -184,7 +184,7 @@ impl Metric {
             .iter()
             .zip(values)
             .map(|(name, value)| {
-                let mut pair = LabelPair::new();
+                let mut pair = LabelPair::default();
                 pair.set_name((*name).to_owned());
                 pair.set_value((*value).to_owned());
                 pair
@@ -226,7 +226,7 @@ fn family(metric: &Metric, series: Vec<Series>) -> Option<MetricFamily> {
     if series.is_empty() {
         return None;
     }
-    let mut family = MetricFamily::new();
+    let mut family = MetricFamily::default();
     family.set_name(metric.name.to_owned());
     family.set_help(metric.help.to_owned());
     family.set_field_type(match metric.kind() {
@@ -239,7 +239,7 @@ fn family(metric: &Metric, series: Vec<Series>) -> Option<MetricFamily> {
 }
 
 fn gauge(labels: Vec<LabelPair>, value: f64) -> Series {
-    let mut gauge = Gauge::new();
+    let mut gauge = Gauge::default();
     gauge.set_value(value);
     let mut series = Series::from_label(labels);
     series.set_gauge(gauge);
@@ -247,7 +247,7 @@ fn gauge(labels: Vec<LabelPair>, value: f64) -> Series {
 }
 
 fn counter(labels: Vec<LabelPair>, count: u64) -> Series {
-    let mut counter = Counter::new();
+    let mut counter = Counter::default();
     counter.set_value(count as f64);
     let mut series = Series::from_label(labels);
     series.set_counter(counter);
@@ -258,12 +258,12 @@ fn histogram(labels: Vec<LabelPair>, stored: &Histogram) -> Series {
     let mut cumulative = 0_u64;
     let buckets = BUCKETS.iter().zip(stored.buckets).map(|(bound, samples)| {
         cumulative = cumulative.saturating_add(samples);
-        let mut bucket = Bucket::new();
+        let mut bucket = Bucket::default();
         bucket.set_upper_bound(*bound as f64);
         bucket.set_cumulative_count(cumulative);
         bucket
     });
-    let mut histogram = HistogramSample::new();
+    let mut histogram = HistogramSample::default();
     histogram.set_bucket(buckets.collect());
     // Totals that somebody edited must not give a histogram that no server accepts.
     histogram.set_sample_count(stored.count.max(cumulative));

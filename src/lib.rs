@@ -10,8 +10,10 @@
 
 pub mod api;
 pub mod candidates;
+pub mod cli;
 pub mod cluster;
 pub mod policy;
+pub mod report;
 pub mod rotation;
 pub mod schedule;
 pub mod surge;

@@ -124,6 +124,11 @@ impl ControlPlane {
         self.directory.path().join("audit.log")
     }
 
+    /// What it was started with.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
     /// The address of the API server.
     pub fn server(&self) -> String {
         format!("https://127.0.0.1:{}", self.ports.api)
@@ -159,7 +164,7 @@ impl ControlPlane {
     }
 
     /// From now on new Nodes register and don't become Ready, until [`ControlPlane::release_new_nodes`] or, one by one,
-    /// until they get the annotation [`stages::RELEASE_ANNOTATION`]. Nodes that are Ready stay so.
+    /// until they get the annotation [`crate::RELEASE_ANNOTATION`]. Nodes that are Ready stay so.
     pub fn hold_new_nodes(&self) -> Result<(), Error> {
         self.restart_kwok(true)
     }

@@ -1,16 +1,33 @@
 //! The harness itself: it starts, brings Nodes, and leaves nothing behind.
 
-use control_plane::{ControlPlane, Options};
+use std::path::Path;
+
+use control_plane::{ControlPlane, Options, Pool};
 
 #[tokio::test]
-async fn starts_and_leaves_no_process() {
+async fn a_control_plane_leaves_no_process_and_no_folder() {
+    let plane = ControlPlane::start(Options::default()).await.unwrap();
+    let ids = plane.process_ids();
+    let folder = plane.directory().to_path_buf();
+    assert_eq!(ids.len(), 6, "etcd, API server, controller manager, scheduler, kwok, Karpenter");
+    assert!(ids.iter().all(|id| is_running(*id)));
+    drop(plane);
+    assert!(!ids.iter().any(|id| is_running(*id)));
+    assert!(!folder.exists());
+}
+
+#[tokio::test]
+async fn a_part_filled_fleet_has_five_pods_on_each_node() {
     let start = std::time::Instant::now();
     let plane = ControlPlane::start(Options::default()).await.unwrap();
-    println!("{:?}", start.elapsed());
-    let ids = plane.process_ids();
+    println!("started {:?}", start.elapsed());
+    let workload = plane.part_filled_fleet(&Pool::new("web"), 3).await.unwrap();
+    println!("filled {:?}", start.elapsed());
+    let nodes = plane.pods_by_node(&workload).await.unwrap();
+    assert_eq!(nodes.values().map(Vec::len).collect::<Vec<_>>(), [5, 5, 5]);
     println!("{}", plane.describe_state().await);
-    drop(plane);
-    for id in ids {
-        assert!(!std::path::Path::new(&format!("/proc/{id}")).exists(), "process {id} is left");
-    }
+}
+
+fn is_running(id: u32) -> bool {
+    Path::new("/proc").join(id.to_string()).exists()
 }

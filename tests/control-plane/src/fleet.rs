@@ -39,7 +39,13 @@ impl Pool {
         }});
         let disruption = json!({"consolidationPolicy": "WhenEmpty", "consolidateAfter": "Never"});
         let spec = Map::from_iter([("disruption".to_owned(), disruption)]);
-        Pool { name: name.into(), labels: BTreeMap::new(), template, spec, registration_delay: None }
+        Pool {
+            name: name.into(),
+            labels: BTreeMap::new(),
+            template,
+            spec,
+            registration_delay: None,
+        }
     }
 
     /// A label of the NodePool object itself.
@@ -84,7 +90,10 @@ impl Pool {
 
     /// A taint of the pool's Nodes, with the effect NoSchedule.
     pub fn taint(mut self, key: &str, value: &str) -> Pool {
-        push(&mut self.template["spec"]["taints"], json!({"key": key, "value": value, "effect": "NoSchedule"}));
+        push(
+            &mut self.template["spec"]["taints"],
+            json!({"key": key, "value": value, "effect": "NoSchedule"}),
+        );
         self
     }
 
@@ -121,7 +130,10 @@ impl Pool {
 
     /// The KWOKNodeClass and the NodePool.
     pub fn objects(&self) -> Vec<Value> {
-        let class_spec = self.registration_delay.as_ref().map(|delay| json!({"nodeRegistrationDelay": delay}));
+        let class_spec = self
+            .registration_delay
+            .as_ref()
+            .map(|delay| json!({"nodeRegistrationDelay": delay}));
         let mut spec = self.spec.clone();
         spec.insert("template".into(), self.template.clone());
         vec![
@@ -252,10 +264,12 @@ impl Workload {
                 "template": {"metadata": {"labels": app, "annotations": self.pod_annotations}, "spec": pod},
             },
         });
-        let budget = self.max_unavailable.map(|count| json!({
-            "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": metadata,
-            "spec": {"maxUnavailable": count, "selector": {"matchLabels": app}},
-        }));
+        let budget = self.max_unavailable.map(|count| {
+            json!({
+                "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": metadata,
+                "spec": {"maxUnavailable": count, "selector": {"matchLabels": app}},
+            })
+        });
         budget.into_iter().chain([deployment]).collect()
     }
 }

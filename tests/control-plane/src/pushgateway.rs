@@ -28,7 +28,12 @@ impl Pushgateway {
     pub async fn start() -> Result<Pushgateway, Error> {
         let binary = find_in_path(PROGRAM).ok_or(Error::MissingTool { program: PROGRAM })?;
         let folder = tempfile::tempdir().attempt(|| "make a folder for the Pushgateway".into())?;
-        let mut gateway = Pushgateway { port: 0, binary, process: None, folder };
+        let mut gateway = Pushgateway {
+            port: 0,
+            binary,
+            process: None,
+            folder,
+        };
         let mut attempt = 1;
         loop {
             [gateway.port] = free_ports()?;
@@ -60,7 +65,11 @@ impl Pushgateway {
         while !answers_ok(self.port, "/-/ready").await {
             process.still_running()?;
             if start.elapsed() > START_LIMIT {
-                return Err(Error::Timeout { what: PROGRAM.into(), after: START_LIMIT, state: process.log_tail() });
+                return Err(Error::Timeout {
+                    what: PROGRAM.into(),
+                    after: START_LIMIT,
+                    state: process.log_tail(),
+                });
             }
             sleep(PAUSE).await;
         }
@@ -71,5 +80,7 @@ impl Pushgateway {
 
 fn find_in_path(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file: &PathBuf| Path::is_file(file))
+    std::env::split_paths(&path)
+        .map(|folder| folder.join(program))
+        .find(|file: &PathBuf| Path::is_file(file))
 }

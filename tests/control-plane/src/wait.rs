@@ -25,9 +25,16 @@ impl ControlPlane {
                 return Ok(());
             }
             if start.elapsed() > timeout {
-                let last = answer.err().map(|error| format!("the last answer: {error:?}\n")).unwrap_or_default();
+                let last = answer
+                    .err()
+                    .map(|error| format!("the last answer: {error:?}\n"))
+                    .unwrap_or_default();
                 let state = last + &self.describe_state().await;
-                return Err(Error::Timeout { what: what.into(), after: timeout, state });
+                return Err(Error::Timeout {
+                    what: what.into(),
+                    after: timeout,
+                    state,
+                });
             }
             sleep(PAUSE).await;
         }

@@ -35,7 +35,7 @@ tools: ## Build the control plane's programs and install the Debian packages tha
 lint: $(CARGO_DENY) ## Check format, lints, licences and dependencies
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
-	$(CARGO_DENY) --offline check bans licenses sources
+	$(CARGO_DENY) check bans licenses sources
 
 .PHONY: advisories
 advisories: $(CARGO_DENY) ## Check dependencies against the advisory database (which must be reachable)

@@ -168,7 +168,6 @@ impl Workload {
     pub fn new(name: &str, pool: &str) -> Workload {
         let pod = json!({
             "nodeSelector": {"karpenter.sh/nodepool": pool},
-            "tolerations": [{"operator": "Exists", "effect": "NoSchedule"}],
             "securityContext": {"runAsNonRoot": true, "seccompProfile": {"type": "RuntimeDefault"}},
         });
         Workload {
@@ -216,6 +215,16 @@ impl Workload {
     /// An annotation of the Pods, such as `karpenter.sh/do-not-disrupt`.
     pub fn pod_annotation(mut self, key: &str, value: &str) -> Workload {
         self.pod_annotations.insert(key.into(), value.into());
+        self
+    }
+
+    /// A toleration for a taint of its pool. One for every taint would tolerate Karpenter's own `karpenter.sh/disrupted`
+    /// too, and Karpenter doesn't drain Pods that do: it ends their Node under them.
+    pub fn tolerates(mut self, key: &str) -> Workload {
+        push(
+            &mut self.pod["tolerations"],
+            json!({"key": key, "operator": "Exists", "effect": "NoSchedule"}),
+        );
         self
     }
 

@@ -139,7 +139,7 @@ async fn capacity_can_be_withheld_in_each_way() {
 }
 
 #[tokio::test]
-async fn an_observer_sees_the_claim_too_many_and_a_drain_respects_the_budget() {
+async fn an_observer_sees_what_was_there_for_a_moment_only() {
     let plane = ControlPlane::start(quick()).await.unwrap();
     let workload = plane.part_filled_fleet(&Pool::new("web"), 2).await.unwrap();
     let observer = plane.observe(&workload).await.unwrap();

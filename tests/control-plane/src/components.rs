@@ -55,7 +55,7 @@ pub(crate) fn certificate(folder: &Path) -> PathBuf {
 
 /// Starts etcd and the API server, which waits for etcd by itself, and writes the kubeconfigs.
 /// The kubeconfigs name a certificate that is there once the API server is.
-pub(crate) fn start_api(
+pub(crate) async fn start_api(
     programs: &Programs,
     folder: &Path,
     ports: &Ports,
@@ -69,7 +69,12 @@ pub(crate) fn start_api(
     let etcd = start_etcd(programs, folder, ports)?;
     let mut api = start_api_server(programs, folder, ports)?;
     let certificate = certificate(folder);
-    wait_for_file(&certificate, &mut api)?;
+    until(
+        "the API server's certificate",
+        || api.still_running(),
+        async || certificate.exists(),
+    )
+    .await?;
     for user in ADMINS {
         write_kubeconfig(
             &kubeconfig(folder, user),
@@ -277,23 +282,6 @@ async fn until(
             });
         }
         sleep(PAUSE).await;
-    }
-    Ok(())
-}
-
-fn wait_for_file(path: &Path, process: &mut Process) -> Result<(), Error> {
-    let start = std::time::Instant::now();
-    while !path.exists() {
-        process.still_running()?;
-        if start.elapsed() > START_LIMIT {
-            let what = format!("the file {}", path.display());
-            return Err(Error::Timeout {
-                what,
-                after: START_LIMIT,
-                state: process.log_tail(),
-            });
-        }
-        std::thread::sleep(PAUSE);
     }
     Ok(())
 }

@@ -21,7 +21,7 @@ const START_ATTEMPTS: usize = 4;
 
 /// A running etcd, API server, controller manager, scheduler, kwok and (by [`Options`]) Karpenter with its KWOK provider.
 ///
-/// Everything listens on loopback, on ports of its own; several control planes side by side know nothing of each other.
+/// Everything is on ports of its own, on loopback; several control planes side by side know nothing of each other.
 /// All processes end when this is dropped, and also when the process that holds it is killed. The folder of the run
 /// (logs, kubeconfigs, audit log) goes with it, except when a test panics: then it stays, and its path is printed.
 pub struct ControlPlane {
@@ -84,7 +84,7 @@ impl ControlPlane {
         let mut processes = Processes::default();
         processes
             .kubernetes
-            .extend(components::start_api(programs, directory.path(), &ports)?);
+            .extend(components::start_api(programs, directory.path(), &ports).await?);
         let client = client(&directory.path().join("admin.kubeconfig")).await?;
         components::api_ready(&client, ports.api, &mut processes.kubernetes).await?;
 

@@ -29,14 +29,23 @@ pub(crate) fn free_ports<const N: usize>() -> Result<[u16; N], Error> {
 
 /// Whether `GET path` at this port is answered with 200.
 pub(crate) async fn answers_ok(port: u16, path: &str) -> bool {
+    matches!(get(port, path).await, Ok((200, _)))
+}
+
+/// The status and body that `GET path` at this port is answered with.
+pub(crate) async fn get(port: u16, path: &str) -> std::io::Result<(u16, String)> {
     let ask = async {
         let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await?;
         let request =
             format!("GET {path} HTTP/1.0\r\nHost: localhost\r\nConnection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).await?;
-        let mut status_line = [0; 12];
-        stream.read_exact(&mut status_line).await?;
-        std::io::Result::Ok(status_line.ends_with(b" 200"))
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).await?;
+        std::io::Result::Ok(String::from_utf8_lossy(&answer).into_owned())
     };
-    matches!(tokio::time::timeout(ANSWER_LIMIT, ask).await, Ok(Ok(true)))
+    let answer = tokio::time::timeout(ANSWER_LIMIT, ask).await??;
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_default();
+    let status = head.split(' ').nth(1).and_then(|code| code.parse().ok());
+    let status = status.ok_or_else(|| std::io::Error::other("the answer is not HTTP"))?;
+    Ok((status, body.to_owned()))
 }

@@ -15,9 +15,9 @@ pub struct Options {
     pub pod_ready_delay: Duration,
     /// How long a Pod takes to end once it is deleted (default zero). Whole seconds, as above.
     pub pod_stop_delay: Duration,
-    /// Karpenter's KWOK provider reads its instance types from this file instead of its built-in 144 (144 types of 1 to
-    /// 256 cpu). A file without a type that fits a NodePool is capacity that never comes, for the whole run. The
-    /// provider reads it once and takes every offering in it as available, whatever its `Available` says.
+    /// Karpenter's KWOK provider reads its instance types from this file instead of its built-in 144. A file without a
+    /// type that fits a NodePool is capacity that never comes, for the whole run. The provider reads it once and takes
+    /// every offering in it as available, whatever its `Available` says.
     pub instance_types: Option<PathBuf>,
 }
 

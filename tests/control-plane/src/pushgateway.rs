@@ -7,7 +7,7 @@ use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 
 use crate::error::{Attempt, Error};
-use crate::loopback::{answers_ok, free_ports};
+use crate::loopback::{answers_ok, free_ports, get};
 use crate::process::Process;
 
 const PROGRAM: &str = "prometheus-pushgateway";
@@ -47,6 +47,14 @@ impl Pushgateway {
     /// Its address, without a path.
     pub fn url(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
+    }
+
+    /// What a Prometheus that scrapes it would read.
+    pub async fn metrics(&self) -> Result<String, Error> {
+        let (_, body) = get(self.port, "/metrics")
+            .await
+            .attempt(|| format!("scrape {}", self.url()))?;
+        Ok(body)
     }
 
     /// Ends it: pushes are refused until [`Pushgateway::restart`].

@@ -1,4 +1,8 @@
 //! Facts about Kubernetes and Karpenter that the harness must show, or tests on it prove nothing.
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test ends where something unexpected happens"
+)]
 
 use std::time::{Duration, Instant};
 
@@ -121,4 +125,57 @@ async fn a_node_comes_within_seconds_and_a_pod_ends_when_told() {
     println!("Pod gone after {:?}", deleted.elapsed());
     assert!(deleted.elapsed() > Duration::from_millis(3500));
     assert!(deleted.elapsed() < Duration::from_secs(12));
+}
+
+#[tokio::test]
+async fn a_file_of_instance_types_can_leave_out_what_fits() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("instance-types.json");
+    let offering = json!([
+        {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["on-demand"]},
+        {"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["test-zone-a"]},
+    ]);
+    let small = json!([{
+        "name": "small", "architecture": "amd64", "operatingSystems": ["linux"],
+        "resources": {"cpu": "2", "memory": "4Gi"},
+        "offerings": [{"Price": 1, "Available": true, "Requirements": offering}],
+    }]);
+    std::fs::write(&file, small.to_string()).unwrap();
+    let options = Options {
+        pod_ready_delay: Duration::ZERO,
+        instance_types: Some(file),
+        ..Options::default()
+    };
+    let plane = ControlPlane::start(options).await.unwrap();
+    plane.install(&Pool::new("web")).await.unwrap();
+    plane
+        .apply_objects(&Workload::new("web", "web").objects())
+        .await
+        .unwrap();
+    let events = async || plane.run_kubectl(&["get", "events"], "").await;
+    plane
+        .wait_for(
+            "Karpenter says that it can't",
+            Duration::from_secs(30),
+            async || {
+                Ok(events().await?.contains("FailedScheduling")
+                    && events().await?.contains("no instance type"))
+            },
+        )
+        .await
+        .unwrap();
+    assert!(plane.node_claims_of("web").await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_static_pool_has_its_nodes_without_any_pod() {
+    let plane = ControlPlane::start(Options::default()).await.unwrap();
+    plane
+        .install(&Pool::new("fixed").replicas(2))
+        .await
+        .unwrap();
+    plane
+        .wait_for_claims("fixed", 2, "Initialized")
+        .await
+        .unwrap();
 }

@@ -1,4 +1,8 @@
 //! The harness itself: it starts, brings Nodes, and leaves nothing behind.
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test ends where something unexpected happens"
+)]
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -8,6 +12,8 @@ use control_plane::{ControlPlane, Options, Pool, Pushgateway, Workload, has_cond
 use k8s_openapi::api::core::v1::Node;
 use kube::{Api, ResourceExt};
 use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 /// Pods that are Ready at once, for tests that are not about them.
 fn quick() -> Options {
@@ -166,7 +172,7 @@ async fn an_observer_sees_what_was_there_for_a_moment_only() {
 }
 
 #[tokio::test]
-async fn a_service_account_has_its_own_rights_only_and_is_named_in_the_audit_log() {
+async fn a_service_account_has_its_own_rights_only_and_the_audit_log_names_it() {
     let plane = ControlPlane::start(Options {
         karpenter: false,
         ..quick()
@@ -186,6 +192,20 @@ async fn a_service_account_has_its_own_rights_only_and_is_named_in_the_audit_log
     );
     let log = std::fs::read_to_string(plane.audit_log()).unwrap();
     assert!(log.contains(r#""username":"system:serviceaccount:default:default""#));
+
+    let folder = tempfile::tempdir().unwrap();
+    let kustomization = "resources: [account.yaml]\nnamespace: default\n";
+    std::fs::write(folder.path().join("kustomization.yaml"), kustomization).unwrap();
+    let account = "{apiVersion: v1, kind: ServiceAccount, metadata: {name: reader}}";
+    std::fs::write(folder.path().join("account.yaml"), account).unwrap();
+    plane.apply_kustomization(folder.path()).await.unwrap();
+    assert!(
+        plane
+            .kubeconfig_for("default", "reader")
+            .await
+            .unwrap()
+            .exists()
+    );
     let nodes: Api<Node> = Api::all(plane.client());
     assert!(
         nodes
@@ -201,9 +221,33 @@ async fn a_service_account_has_its_own_rights_only_and_is_named_in_the_audit_log
 async fn a_pushgateway_forgets_when_it_starts_again() {
     let mut gateway = Pushgateway::start().await.unwrap();
     let address = gateway.url();
+    push(&address, "pushed_total 7\n").await;
+    assert!(
+        gateway
+            .metrics()
+            .await
+            .unwrap()
+            .contains("pushed_total{instance=\"\",job=\"smoke\"} 7")
+    );
     gateway.stop();
+    assert!(gateway.metrics().await.is_err());
     gateway.restart().await.unwrap();
     assert_eq!(gateway.url(), address);
+    assert!(!gateway.metrics().await.unwrap().contains("pushed_total"));
+}
+
+async fn push(address: &str, metrics: &str) {
+    let mut stream = TcpStream::connect(address.trim_start_matches("http://"))
+        .await
+        .unwrap();
+    let request = format!(
+        "PUT /metrics/job/smoke HTTP/1.0\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n{metrics}",
+        metrics.len()
+    );
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.contains(" 200 "), "{answer}");
 }
 
 /// The process below is killed in a way that runs no destructor; what it started must end all the same.

@@ -6,12 +6,13 @@
 //! ```
 //!
 //! The core ([`api`], [`view`], [`policy`], [`schedule`], [`candidates`], [`surge`], [`rotation`]) is pure: no client, no
-//! clock, no logging, no randomness. [`pass` runs it over any [`cluster::Cluster`].
+//! clock, no logging, no randomness. [`pass`] runs it over any [`cluster::Cluster`]; [`kube`] is the real one.
 
 pub mod api;
 pub mod candidates;
 pub mod cli;
 pub mod cluster;
+pub mod pass;
 pub mod policy;
 pub mod report;
 pub mod rotation;

@@ -198,6 +198,21 @@ pub struct InFlight {
     pub waiting_for: String,
 }
 
+impl Assessment {
+    /// Follows the anchor after the step's last write on the pool (`None`: it was not written).
+    pub fn follow(&mut self, anchored: Option<Option<String>>) {
+        match anchored {
+            None => {}
+            Some(None) => self.in_flight = None,
+            Some(Some(claim)) if self.in_flight.as_ref().is_some_and(|in_flight| in_flight.claim == claim) => {}
+            Some(Some(claim)) => {
+                let waiting_for = "its surge was asked for in this pass".into();
+                self.in_flight = Some(InFlight { claim, node: None, state: State::Pending, since: None, waiting_for });
+            }
+        }
+    }
+}
+
 impl Step {
     /// A step that does nothing yet.
     pub fn of(assessment: Assessment, action: Action) -> Self {

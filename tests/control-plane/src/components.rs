@@ -38,13 +38,7 @@ pub(crate) struct Ports {
 impl Ports {
     pub(crate) fn free() -> Result<Ports, Error> {
         let [api, etcd, etcd_peer, karpenter_metrics, karpenter_health] = free_ports()?;
-        Ok(Ports {
-            api,
-            etcd,
-            etcd_peer,
-            karpenter_metrics,
-            karpenter_health,
-        })
+        Ok(Ports { api, etcd, etcd_peer, karpenter_metrics, karpenter_health })
     }
 }
 
@@ -55,11 +49,7 @@ pub(crate) fn certificate(folder: &Path) -> PathBuf {
 
 /// Starts etcd and the API server, which waits for etcd by itself, and writes the kubeconfigs.
 /// The kubeconfigs name a certificate that is there once the API server is.
-pub(crate) async fn start_api(
-    programs: &Programs,
-    folder: &Path,
-    ports: &Ports,
-) -> Result<[Process; 2], Error> {
+pub(crate) async fn start_api(programs: &Programs, folder: &Path, ports: &Ports) -> Result<[Process; 2], Error> {
     let tokens = Tokens::new()?;
     write(&folder.join("tokens.csv"), &tokens.file())?;
     let (private, public) = signing_key()?;
@@ -69,29 +59,15 @@ pub(crate) async fn start_api(
     let etcd = start_etcd(programs, folder, ports)?;
     let mut api = start_api_server(programs, folder, ports)?;
     let certificate = certificate(folder);
-    until(
-        "the API server's certificate",
-        || api.still_running(),
-        async || certificate.exists(),
-    )
-    .await?;
+    until("the API server's certificate", || api.still_running(), async || certificate.exists()).await?;
     for user in ADMINS {
-        write_kubeconfig(
-            &kubeconfig(folder, user),
-            ports.api,
-            &certificate,
-            user,
-            &tokens.of(user),
-        )?;
+        write_kubeconfig(&kubeconfig(folder, user), ports.api, &certificate, user, &tokens.of(user))?;
     }
     Ok([etcd, api])
 }
 
 fn start_etcd(programs: &Programs, folder: &Path, ports: &Ports) -> Result<Process, Error> {
-    let (client, peer) = (
-        format!("http://127.0.0.1:{}", ports.etcd),
-        format!("http://127.0.0.1:{}", ports.etcd_peer),
-    );
+    let (client, peer) = (format!("http://127.0.0.1:{}", ports.etcd), format!("http://127.0.0.1:{}", ports.etcd_peer));
     let arguments = [
         "--name=local".into(),
         format!("--data-dir={}", folder.join("etcd").display()),
@@ -124,23 +100,14 @@ fn start_api_server(programs: &Programs, folder: &Path, ports: &Ports) -> Result
         format!("--audit-policy-file={}", file("audit-policy.yaml")),
         format!("--audit-log-path={}", file("audit.log")),
     ];
-    Process::start(
-        "kube-apiserver",
-        &programs.binary("kube-apiserver"),
-        folder,
-        &arguments,
-        &[],
-    )
+    Process::start("kube-apiserver", &programs.binary("kube-apiserver"), folder, &arguments, &[])
 }
 
 /// Starts the controller manager and the scheduler.
 pub(crate) fn start_controllers(programs: &Programs, folder: &Path) -> Result<[Process; 2], Error> {
     let start = |program: &'static str, more: &[String]| {
         let mut arguments = vec![
-            format!(
-                "--kubeconfig={}",
-                kubeconfig(folder, &format!("system:{program}")).display()
-            ),
+            format!("--kubeconfig={}", kubeconfig(folder, &format!("system:{program}")).display()),
             "--leader-elect=false".into(),
             "--secure-port=0".into(),
         ];
@@ -148,23 +115,14 @@ pub(crate) fn start_controllers(programs: &Programs, folder: &Path) -> Result<[P
         Process::start(program, &programs.binary(program), folder, &arguments, &[])
     };
     let for_accounts = [
-        format!(
-            "--service-account-private-key-file={}",
-            folder.join("signing.key").display()
-        ),
+        format!("--service-account-private-key-file={}", folder.join("signing.key").display()),
         format!("--root-ca-file={}", certificate(folder).display()),
         "--use-service-account-credentials=false".into(),
     ];
     let scheduler = folder.join("scheduler.yaml");
-    write(
-        &scheduler,
-        &scheduler_configuration(&kubeconfig(folder, "system:kube-scheduler")),
-    )?;
+    write(&scheduler, &scheduler_configuration(&kubeconfig(folder, "system:kube-scheduler")))?;
     let configuration = [format!("--config={}", scheduler.display())];
-    Ok([
-        start("kube-controller-manager", &for_accounts)?,
-        start("kube-scheduler", &configuration)?,
-    ])
+    Ok([start("kube-controller-manager", &for_accounts)?, start("kube-scheduler", &configuration)?])
 }
 
 /// A Pod that did not fit is tried again after a second at most, not after ten: it is bound as soon as its Node is there.
@@ -193,17 +151,9 @@ pub(crate) fn start_kwok(programs: &Programs, folder: &Path) -> Result<Process, 
 }
 
 /// Starts Karpenter with its KWOK provider. Its batching is shorter than usual: a second instead of ten at most.
-pub(crate) fn start_karpenter(
-    programs: &Programs,
-    folder: &Path,
-    ports: &Ports,
-    options: &Options,
-) -> Result<Process, Error> {
+pub(crate) fn start_karpenter(programs: &Programs, folder: &Path, ports: &Ports, options: &Options) -> Result<Process, Error> {
     let mut environment = vec![
-        (
-            "KUBECONFIG",
-            kubeconfig(folder, "karpenter").display().to_string(),
-        ),
+        ("KUBECONFIG", kubeconfig(folder, "karpenter").display().to_string()),
         ("SYSTEM_NAMESPACE", "kube-system".into()),
         ("KUBERNETES_MIN_VERSION", "1.19.0-0".into()),
         ("DISABLE_LEADER_ELECTION", "true".into()),
@@ -216,25 +166,13 @@ pub(crate) fn start_karpenter(
     if let Some(file) = &options.instance_types {
         environment.push(("INSTANCE_TYPES_FILE_PATH", file.display().to_string()));
     }
-    Process::start(
-        "karpenter",
-        &programs.binary("karpenter"),
-        folder,
-        &[],
-        &environment,
-    )
+    Process::start("karpenter", &programs.binary("karpenter"), folder, &[], &environment)
 }
 
 /// Waits until the API server says that it is ready.
-pub(crate) async fn api_ready(
-    client: &Client,
-    port: u16,
-    processes: &mut [Process],
-) -> Result<(), Error> {
+pub(crate) async fn api_ready(client: &Client, port: u16, processes: &mut [Process]) -> Result<(), Error> {
     let ask = http::Request::get("/readyz").body(Vec::new());
-    let ask = ask
-        .map_err(std::io::Error::other)
-        .attempt(|| "ask whether the API server is ready".into())?;
+    let ask = ask.map_err(std::io::Error::other).attempt(|| "ask whether the API server is ready".into())?;
     until(
         &format!("the API server on port {port} is ready"),
         || processes.iter_mut().try_for_each(Process::still_running),
@@ -244,42 +182,22 @@ pub(crate) async fn api_ready(
 }
 
 /// Waits until Pods can be made in the namespace `default`: that needs its ServiceAccount.
-pub(crate) async fn default_account_ready(
-    client: &Client,
-    alive: impl FnMut() -> Result<(), Error>,
-) -> Result<(), Error> {
+pub(crate) async fn default_account_ready(client: &Client, alive: impl FnMut() -> Result<(), Error>) -> Result<(), Error> {
     let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), "default");
-    until("the ServiceAccount default/default", alive, async || {
-        accounts.get("default").await.is_ok()
-    })
-    .await
+    until("the ServiceAccount default/default", alive, async || accounts.get("default").await.is_ok()).await
 }
 
 /// Waits until Karpenter has synced its caches.
-pub(crate) async fn karpenter_ready(
-    ports: &Ports,
-    alive: impl FnMut() -> Result<(), Error>,
-) -> Result<(), Error> {
-    until("Karpenter is ready", alive, async || {
-        answers_ok(ports.karpenter_health, "/readyz").await
-    })
-    .await
+pub(crate) async fn karpenter_ready(ports: &Ports, alive: impl FnMut() -> Result<(), Error>) -> Result<(), Error> {
+    until("Karpenter is ready", alive, async || answers_ok(ports.karpenter_health, "/readyz").await).await
 }
 
-async fn until(
-    what: &str,
-    mut alive: impl FnMut() -> Result<(), Error>,
-    mut check: impl AsyncFnMut() -> bool,
-) -> Result<(), Error> {
+async fn until(what: &str, mut alive: impl FnMut() -> Result<(), Error>, mut check: impl AsyncFnMut() -> bool) -> Result<(), Error> {
     let start = Instant::now();
     while !check().await {
         alive()?;
         if start.elapsed() > START_LIMIT {
-            return Err(Error::Timeout {
-                what: what.into(),
-                after: START_LIMIT,
-                state: String::new(),
-            });
+            return Err(Error::Timeout { what: what.into(), after: START_LIMIT, state: String::new() });
         }
         sleep(PAUSE).await;
     }

@@ -52,10 +52,7 @@ impl Drop for Processes {
 
 impl Processes {
     fn all_mut(&mut self) -> impl Iterator<Item = &mut Process> {
-        self.kwok
-            .iter_mut()
-            .chain(&mut self.karpenter)
-            .chain(&mut self.kubernetes)
+        self.kwok.iter_mut().chain(&mut self.karpenter).chain(&mut self.kubernetes)
     }
 }
 
@@ -82,21 +79,12 @@ impl ControlPlane {
         let directory = RunDirectory::new(&programs.runs())?;
         let ports = Ports::free()?;
         let mut processes = Processes::default();
-        processes
-            .kubernetes
-            .extend(components::start_api(programs, directory.path(), &ports).await?);
+        processes.kubernetes.extend(components::start_api(programs, directory.path(), &ports).await?);
         let client = client(&directory.path().join("admin.kubeconfig")).await?;
         components::api_ready(&client, ports.api, &mut processes.kubernetes).await?;
 
-        processes
-            .kubernetes
-            .extend(components::start_controllers(programs, directory.path())?);
-        stages::write(
-            &directory.path().join("stages.yaml"),
-            programs,
-            options,
-            false,
-        )?;
+        processes.kubernetes.extend(components::start_controllers(programs, directory.path())?);
+        stages::write(&directory.path().join("stages.yaml"), programs, options, false)?;
         processes.kwok = Some(components::start_kwok(programs, directory.path())?);
         let plane = ControlPlane {
             client,
@@ -148,10 +136,7 @@ impl ControlPlane {
 
     /// The id of each process that runs for this control plane.
     pub fn process_ids(&self) -> Vec<u32> {
-        self.processes()
-            .all_mut()
-            .map(|process| process.id())
-            .collect()
+        self.processes().all_mut().map(|process| process.id()).collect()
     }
 
     /// `kubectl` as an administrator; only the arguments are missing.
@@ -165,29 +150,15 @@ impl ControlPlane {
     }
 
     /// A kubeconfig with nothing but a fresh token of this ServiceAccount, valid for an hour.
-    pub async fn kubeconfig_for(
-        &self,
-        namespace: &str,
-        service_account: &str,
-    ) -> Result<PathBuf, Error> {
+    pub async fn kubeconfig_for(&self, namespace: &str, service_account: &str) -> Result<PathBuf, Error> {
         use k8s_openapi::api::authentication::v1::TokenRequest;
         use k8s_openapi::api::core::v1::ServiceAccount;
         let accounts: kube::Api<ServiceAccount> = kube::Api::namespaced(self.client(), namespace);
-        let attempt =
-            || format!("ask for a token of the ServiceAccount {namespace}/{service_account}");
+        let attempt = || format!("ask for a token of the ServiceAccount {namespace}/{service_account}");
         let request = TokenRequest::default();
-        let granted = accounts
-            .create_token_request(service_account, &Default::default(), &request)
-            .await
-            .attempt(attempt)?;
-        let token = granted
-            .status
-            .map(|status| status.token)
-            .unwrap_or_default();
-        let path = self
-            .directory
-            .path()
-            .join(format!("{namespace}.{service_account}.kubeconfig"));
+        let granted = accounts.create_token_request(service_account, &Default::default(), &request).await.attempt(attempt)?;
+        let token = granted.status.map(|status| status.token).unwrap_or_default();
+        let path = self.directory.path().join(format!("{namespace}.{service_account}.kubeconfig"));
         let certificate = components::certificate(self.directory.path());
         credentials::write_kubeconfig(&path, self.ports.api, &certificate, service_account, &token)
     }
@@ -206,16 +177,8 @@ impl ControlPlane {
     fn restart_kwok(&self, nodes_held: bool) -> Result<(), Error> {
         let mut processes = self.processes();
         drop(processes.kwok.take());
-        stages::write(
-            &self.directory.path().join("stages.yaml"),
-            &self.programs,
-            &self.options,
-            nodes_held,
-        )?;
-        processes.kwok = Some(components::start_kwok(
-            &self.programs,
-            self.directory.path(),
-        )?);
+        stages::write(&self.directory.path().join("stages.yaml"), &self.programs, &self.options, nodes_held)?;
+        processes.kwok = Some(components::start_kwok(&self.programs, self.directory.path())?);
         Ok(())
     }
 
@@ -228,38 +191,14 @@ impl ControlPlane {
     pub fn start_karpenter(&self) -> Result<(), Error> {
         let mut processes = self.processes();
         drop(processes.karpenter.take());
-        processes.karpenter = Some(components::start_karpenter(
-            &self.programs,
-            self.directory.path(),
-            &self.ports,
-            &self.options,
-        )?);
+        processes.karpenter = Some(components::start_karpenter(&self.programs, self.directory.path(), &self.ports, &self.options)?);
         Ok(())
     }
 
     async fn install_crds(&self) -> Result<(), Error> {
         let folder = self.programs.file("crds");
-        self.run_kubectl(
-            &[
-                "apply",
-                "--server-side",
-                "-f",
-                &folder.display().to_string(),
-            ],
-            "",
-        )
-        .await?;
-        self.run_kubectl(
-            &[
-                "wait",
-                "--for=condition=Established",
-                "crd",
-                "--all",
-                "--timeout=30s",
-            ],
-            "",
-        )
-        .await?;
+        self.run_kubectl(&["apply", "--server-side", "-f", &folder.display().to_string()], "").await?;
+        self.run_kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"], "").await?;
         Ok(())
     }
 
@@ -272,26 +211,18 @@ impl ControlPlane {
     }
 
     fn still_running(&self) -> Result<(), Error> {
-        self.processes()
-            .all_mut()
-            .try_for_each(Process::still_running)
+        self.processes().all_mut().try_for_each(Process::still_running)
     }
 
     fn processes(&self) -> MutexGuard<'_, Processes> {
-        self.processes
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.processes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 async fn client(kubeconfig: &Path) -> Result<Client, Error> {
-    let unreadable = |error: kube::config::KubeconfigError| Error::Unreadable {
-        what: kubeconfig.display().to_string(),
-        why: error.to_string(),
-    };
+    let unreadable =
+        |error: kube::config::KubeconfigError| Error::Unreadable { what: kubeconfig.display().to_string(), why: error.to_string() };
     let read = Kubeconfig::read_from(kubeconfig).map_err(unreadable)?;
-    let config = kube::Config::from_custom_kubeconfig(read, &KubeConfigOptions::default())
-        .await
-        .map_err(unreadable)?;
+    let config = kube::Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await.map_err(unreadable)?;
     Client::try_from(config).attempt(|| "make a client".into())
 }

@@ -8,13 +8,7 @@ use serde_json::json;
 use crate::error::{Attempt, Error};
 
 /// Who speaks to the API server with full rights, each under a name of its own so that the audit log tells them apart.
-pub(crate) const ADMINS: [&str; 5] = [
-    "admin",
-    "system:kube-controller-manager",
-    "system:kube-scheduler",
-    "karpenter",
-    "kwok",
-];
+pub(crate) const ADMINS: [&str; 5] = ["admin", "system:kube-controller-manager", "system:kube-scheduler", "karpenter", "kwok"];
 
 /// A static token for each of `ADMINS`, in the API server's file format.
 pub(crate) struct Tokens {
@@ -24,12 +18,8 @@ pub(crate) struct Tokens {
 impl Tokens {
     pub(crate) fn new() -> Result<Tokens, Error> {
         let mut bytes = [0; 16];
-        SystemRandom::new()
-            .fill(&mut bytes)
-            .map_err(|_| no_randomness())?;
-        Ok(Tokens {
-            secret: bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
-        })
+        SystemRandom::new().fill(&mut bytes).map_err(|_| no_randomness())?;
+        Ok(Tokens { secret: bytes.iter().map(|byte| format!("{byte:02x}")).collect() })
     }
 
     /// The token of a user.
@@ -39,10 +29,7 @@ impl Tokens {
 
     /// The content of `--token-auth-file`: token, user, uid, groups.
     pub(crate) fn file(&self) -> String {
-        ADMINS
-            .iter()
-            .map(|user| format!("{},{user},{user},system:masters\n", self.of(user)))
-            .collect()
+        ADMINS.iter().map(|user| format!("{},{user},{user},system:masters\n", self.of(user))).collect()
     }
 }
 
@@ -53,13 +40,7 @@ pub(crate) fn signing_key() -> Result<(String, String), Error> {
 }
 
 /// Writes a kubeconfig that says only this: which server, by which certificate, with which token.
-pub(crate) fn write_kubeconfig(
-    path: &Path,
-    port: u16,
-    certificate: &Path,
-    user: &str,
-    token: &str,
-) -> Result<PathBuf, Error> {
+pub(crate) fn write_kubeconfig(path: &Path, port: u16, certificate: &Path, user: &str, token: &str) -> Result<PathBuf, Error> {
     let config = json!({
         "apiVersion": "v1",
         "kind": "Config",
@@ -71,14 +52,10 @@ pub(crate) fn write_kubeconfig(
         "contexts": [{"name": "local", "context": {"cluster": "local", "user": user}}],
         "current-context": "local",
     });
-    std::fs::write(path, format!("{config:#}\n"))
-        .attempt(|| format!("write {}", path.display()))?;
+    std::fs::write(path, format!("{config:#}\n")).attempt(|| format!("write {}", path.display()))?;
     Ok(path.to_path_buf())
 }
 
 fn no_randomness() -> Error {
-    Error::Local {
-        attempt: "make a key".into(),
-        source: std::io::Error::other("no randomness to be had"),
-    }
+    Error::Local { attempt: "make a key".into(), source: std::io::Error::other("no randomness to be had") }
 }

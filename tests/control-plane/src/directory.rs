@@ -22,9 +22,7 @@ impl RunDirectory {
         remove_old(runs);
         let prefix = format!("{}-", std::process::id());
         let folder = tempfile::Builder::new().prefix(&prefix).tempdir_in(runs);
-        Ok(RunDirectory {
-            folder: folder.attempt(|| format!("make a folder in {}", runs.display()))?,
-        })
+        Ok(RunDirectory { folder: folder.attempt(|| format!("make a folder in {}", runs.display()))? })
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -36,10 +34,7 @@ impl Drop for RunDirectory {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.folder.disable_cleanup(true);
-            eprintln!(
-                "the control plane's logs are kept in {}",
-                self.folder.path().display()
-            );
+            eprintln!("the control plane's logs are kept in {}", self.folder.path().display());
         }
     }
 }
@@ -50,11 +45,7 @@ fn remove_old(runs: &Path) {
         let name = entry.file_name().to_string_lossy().into_owned();
         let process = name.split('-').next().unwrap_or_default().to_owned();
         let running = Path::new("/proc").join(process).exists();
-        let age = entry
-            .metadata()
-            .and_then(|data| data.modified())
-            .ok()
-            .and_then(|time| time.elapsed().ok());
+        let age = entry.metadata().and_then(|data| data.modified()).ok().and_then(|time| time.elapsed().ok());
         if !running && age.is_some_and(|age| age > KEPT) {
             let _another_run_removed_it = std::fs::remove_dir_all(entry.path());
         }

@@ -96,18 +96,12 @@ pub(crate) trait Attempt<T> {
 
 impl<T> Attempt<T> for Result<T, io::Error> {
     fn attempt(self, what: impl FnOnce() -> String) -> Result<T, Error> {
-        self.map_err(|source| Error::Local {
-            attempt: what(),
-            source,
-        })
+        self.map_err(|source| Error::Local { attempt: what(), source })
     }
 }
 
 impl<T> Attempt<T> for Result<T, kube::Error> {
     fn attempt(self, what: impl FnOnce() -> String) -> Result<T, Error> {
-        self.map_err(|source| Error::Api {
-            attempt: what(),
-            source: Box::new(source),
-        })
+        self.map_err(|source| Error::Api { attempt: what(), source: Box::new(source) })
     }
 }

@@ -39,13 +39,7 @@ impl Pool {
         }});
         let disruption = json!({"consolidationPolicy": "WhenEmpty", "consolidateAfter": "Never"});
         let spec = Map::from_iter([("disruption".to_owned(), disruption)]);
-        Pool {
-            name: name.into(),
-            labels: BTreeMap::new(),
-            template,
-            spec,
-            registration_delay: None,
-        }
+        Pool { name: name.into(), labels: BTreeMap::new(), template, spec, registration_delay: None }
     }
 
     /// A label of the NodePool object itself.
@@ -90,10 +84,7 @@ impl Pool {
 
     /// A taint of the pool's Nodes, with the effect NoSchedule.
     pub fn taint(mut self, key: &str, value: &str) -> Pool {
-        push(
-            &mut self.template["spec"]["taints"],
-            json!({"key": key, "value": value, "effect": "NoSchedule"}),
-        );
+        push(&mut self.template["spec"]["taints"], json!({"key": key, "value": value, "effect": "NoSchedule"}));
         self
     }
 
@@ -130,10 +121,7 @@ impl Pool {
 
     /// The KWOKNodeClass and the NodePool.
     pub fn objects(&self) -> Vec<Value> {
-        let class_spec = self
-            .registration_delay
-            .as_ref()
-            .map(|delay| json!({"nodeRegistrationDelay": delay}));
+        let class_spec = self.registration_delay.as_ref().map(|delay| json!({"nodeRegistrationDelay": delay}));
         let mut spec = self.spec.clone();
         spec.insert("template".into(), self.template.clone());
         vec![
@@ -221,10 +209,7 @@ impl Workload {
     /// A toleration for a taint of its pool. One for every taint would tolerate Karpenter's own `karpenter.sh/disrupted`
     /// too, and Karpenter doesn't drain Pods that do: it ends their Node under them.
     pub fn tolerates(mut self, key: &str) -> Workload {
-        push(
-            &mut self.pod["tolerations"],
-            json!({"key": key, "operator": "Exists", "effect": "NoSchedule"}),
-        );
+        push(&mut self.pod["tolerations"], json!({"key": key, "operator": "Exists", "effect": "NoSchedule"}));
         self
     }
 

@@ -15,9 +15,7 @@ const LIMIT: Duration = Duration::from_secs(90);
 impl ControlPlane {
     /// Applies these manifests (server-side, as the field manager `control-plane`, taking over what others own).
     pub async fn apply(&self, yaml: &str) -> Result<(), Error> {
-        self.run_kubectl(&[&SERVER_SIDE[..], &["-f", "-"]].concat(), yaml)
-            .await
-            .map(drop)
+        self.run_kubectl(&[&SERVER_SIDE[..], &["-f", "-"]].concat(), yaml).await.map(drop)
     }
 
     /// Applies objects given as JSON, in this order.
@@ -29,42 +27,27 @@ impl ControlPlane {
     /// Applies the kustomization in this folder.
     pub async fn apply_kustomization(&self, folder: &Path) -> Result<(), Error> {
         let folder = folder.display().to_string();
-        self.run_kubectl(&[&SERVER_SIDE[..], &["-k", &folder]].concat(), "")
-            .await
-            .map(drop)
+        self.run_kubectl(&[&SERVER_SIDE[..], &["-k", &folder]].concat(), "").await.map(drop)
     }
 
     /// Runs `kubectl` with these arguments and this standard input; answers what it printed.
     pub async fn run_kubectl(&self, arguments: &[&str], input: &str) -> Result<String, Error> {
         let command = format!("kubectl {}", arguments.join(" "));
         let mut kubectl = tokio::process::Command::from(self.kubectl());
-        kubectl
-            .args(arguments)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .kill_on_drop(true);
+        kubectl.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         let mut child = kubectl.spawn().attempt(|| format!("start {command}"))?;
         if let Some(mut stdin) = child.stdin.take() {
             let _reads_no_input = stdin.write_all(input.as_bytes()).await;
         }
         let output = tokio::time::timeout(LIMIT, child.wait_with_output()).await;
-        let output = output.map_err(|_| Error::Timeout {
-            what: command.clone(),
-            after: LIMIT,
-            state: String::new(),
-        })?;
+        let output = output.map_err(|_| Error::Timeout { what: command.clone(), after: LIMIT, state: String::new() })?;
         let output = output.attempt(|| format!("run {command}"))?;
         let printed = String::from_utf8_lossy(&output.stdout).into_owned();
         if output.status.success() {
             return Ok(printed);
         }
         let output_text = printed + &String::from_utf8_lossy(&output.stderr);
-        Err(Error::Command {
-            command,
-            status: output.status,
-            output: output_text,
-        })
+        Err(Error::Command { command, status: output.status, output: output_text })
     }
 
     /// What there is, for a person who wonders why a test fails.
@@ -87,12 +70,7 @@ impl ControlPlane {
     }
 }
 
-const SERVER_SIDE: [&str; 4] = [
-    "apply",
-    "--server-side",
-    "--force-conflicts",
-    "--field-manager=control-plane",
-];
+const SERVER_SIDE: [&str; 4] = ["apply", "--server-side", "--force-conflicts", "--field-manager=control-plane"];
 
 fn last_lines(text: &str, count: usize) -> String {
     let lines: Vec<&str> = text.lines().collect();

@@ -16,12 +16,8 @@ pub(crate) fn free_ports<const N: usize>() -> Result<[u16; N], Error> {
     let mut ports = [0; N];
     let mut held = Vec::with_capacity(N); // all at once, so that they differ
     for port in &mut ports {
-        let listener =
-            TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).attempt(|| "find a free port".into())?;
-        *port = listener
-            .local_addr()
-            .attempt(|| "find a free port".into())?
-            .port();
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).attempt(|| "find a free port".into())?;
+        *port = listener.local_addr().attempt(|| "find a free port".into())?.port();
         held.push(listener);
     }
     Ok(ports)
@@ -36,8 +32,7 @@ pub(crate) async fn answers_ok(port: u16, path: &str) -> bool {
 pub(crate) async fn get(port: u16, path: &str) -> std::io::Result<(u16, String)> {
     let ask = async {
         let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await?;
-        let request =
-            format!("GET {path} HTTP/1.0\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        let request = format!("GET {path} HTTP/1.0\r\nHost: localhost\r\nConnection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).await?;
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).await?;

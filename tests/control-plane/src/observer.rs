@@ -55,28 +55,11 @@ impl ControlPlane {
     /// Begins to observe a workload and its pool.
     pub async fn observe(&self, workload: &Workload) -> Result<Observer, Error> {
         let deployments: Api<Deployment> = Api::namespaced(self.client(), workload.in_namespace());
-        let deployment = deployments
-            .get(workload.name())
-            .await
-            .attempt(|| format!("read the Deployment {}", workload.name()))?;
-        let observed = Arc::new(Mutex::new(Observed {
-            ready_min: ready(&deployment),
-            ..Observed::default()
-        }));
-        let claims = tokio::spawn(follow_claims(
-            self.node_claims(),
-            workload.pool().to_owned(),
-            observed.clone(),
-        ));
-        let readiness = tokio::spawn(follow_readiness(
-            deployments,
-            workload.name().to_owned(),
-            observed.clone(),
-        ));
-        Ok(Observer {
-            observed,
-            tasks: vec![claims, readiness],
-        })
+        let deployment = deployments.get(workload.name()).await.attempt(|| format!("read the Deployment {}", workload.name()))?;
+        let observed = Arc::new(Mutex::new(Observed { ready_min: ready(&deployment), ..Observed::default() }));
+        let claims = tokio::spawn(follow_claims(self.node_claims(), workload.pool().to_owned(), observed.clone()));
+        let readiness = tokio::spawn(follow_readiness(deployments, workload.name().to_owned(), observed.clone()));
+        Ok(Observer { observed, tasks: vec![claims, readiness] })
     }
 }
 
@@ -88,25 +71,15 @@ async fn follow_claims(claims: Api<DynamicObject>, pool: String, observed: Arc<M
     }
 }
 
-async fn watch_claims(
-    claims: &Api<DynamicObject>,
-    selector: &str,
-    observed: &Mutex<Observed>,
-) -> kube::Result<()> {
+async fn watch_claims(claims: &Api<DynamicObject>, selector: &str, observed: &Mutex<Observed>) -> kube::Result<()> {
     let list = claims.list(&ListParams::default().labels(selector)).await?;
     let mut present: BTreeSet<String> = list.items.iter().map(ResourceExt::name_any).collect();
     note_claims(observed, &present);
     let version = list.metadata.resource_version.unwrap_or_default();
-    let mut events = pin!(
-        claims
-            .watch(&WatchParams::default().labels(selector), &version)
-            .await?
-    );
+    let mut events = pin!(claims.watch(&WatchParams::default().labels(selector), &version).await?);
     while let Some(event) = events.try_next().await? {
         match event {
-            WatchEvent::Added(claim) | WatchEvent::Modified(claim) => {
-                present.insert(claim.name_any())
-            }
+            WatchEvent::Added(claim) | WatchEvent::Modified(claim) => present.insert(claim.name_any()),
             WatchEvent::Deleted(claim) => present.remove(&claim.name_any()),
             WatchEvent::Bookmark(_) => continue,
             WatchEvent::Error(_) => return Ok(()),
@@ -116,35 +89,21 @@ async fn watch_claims(
     Ok(())
 }
 
-async fn follow_readiness(
-    deployments: Api<Deployment>,
-    name: String,
-    observed: Arc<Mutex<Observed>>,
-) {
+async fn follow_readiness(deployments: Api<Deployment>, name: String, observed: Arc<Mutex<Observed>>) {
     loop {
         let _watch_again = watch_readiness(&deployments, &name, &observed).await;
         sleep(RETRY_PAUSE).await;
     }
 }
 
-async fn watch_readiness(
-    deployments: &Api<Deployment>,
-    name: &str,
-    observed: &Mutex<Observed>,
-) -> kube::Result<()> {
+async fn watch_readiness(deployments: &Api<Deployment>, name: &str, observed: &Mutex<Observed>) -> kube::Result<()> {
     let now = deployments.get(name).await?;
     note_ready(observed, ready(&now));
     let only_this = WatchParams::default().fields(&format!("metadata.name={name}"));
-    let mut events = pin!(
-        deployments
-            .watch(&only_this, &now.resource_version().unwrap_or_default())
-            .await?
-    );
+    let mut events = pin!(deployments.watch(&only_this, &now.resource_version().unwrap_or_default()).await?);
     while let Some(event) = events.try_next().await? {
         match event {
-            WatchEvent::Added(deployment) | WatchEvent::Modified(deployment) => {
-                note_ready(observed, ready(&deployment))
-            }
+            WatchEvent::Added(deployment) | WatchEvent::Modified(deployment) => note_ready(observed, ready(&deployment)),
             WatchEvent::Deleted(_) => note_ready(observed, 0),
             WatchEvent::Bookmark(_) => {}
             WatchEvent::Error(_) => return Ok(()),
@@ -154,11 +113,7 @@ async fn watch_readiness(
 }
 
 fn ready(deployment: &Deployment) -> i32 {
-    deployment
-        .status
-        .as_ref()
-        .and_then(|status| status.ready_replicas)
-        .unwrap_or(0)
+    deployment.status.as_ref().and_then(|status| status.ready_replicas).unwrap_or(0)
 }
 
 fn note_claims(observed: &Mutex<Observed>, present: &BTreeSet<String>) {

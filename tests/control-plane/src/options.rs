@@ -23,11 +23,6 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Options {
-        Options {
-            karpenter: true,
-            pod_ready_delay: Duration::from_secs(10),
-            pod_stop_delay: Duration::ZERO,
-            instance_types: None,
-        }
+        Options { karpenter: true, pod_ready_delay: Duration::from_secs(10), pod_stop_delay: Duration::ZERO, instance_types: None }
     }
 }

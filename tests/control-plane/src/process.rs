@@ -34,9 +34,7 @@ impl Process {
         let log = folder.join(format!("{program}.log"));
         let output = File::options().create(true).append(true).open(&log);
         let output = output.attempt(|| format!("write {}", log.display()))?;
-        let errors = output
-            .try_clone()
-            .attempt(|| format!("write {}", log.display()))?;
+        let errors = output.try_clone().attempt(|| format!("write {}", log.display()))?;
         let mut command = Command::new("setpriv");
         command
             .args(["--pdeathsig", "KILL", "--"])
@@ -53,11 +51,7 @@ impl Process {
             .stderr(errors)
             .process_group(0); // so that a Ctrl-C at the terminal reaches us alone, and we end the others in order
         let child = spawn(command).attempt(|| format!("start {program}"))?;
-        Ok(Process {
-            program,
-            child,
-            log,
-        })
+        Ok(Process { program, child, log })
     }
 
     /// The id of the process.
@@ -67,11 +61,7 @@ impl Process {
 
     /// An error with the end of the log when the process is no longer running.
     pub(crate) fn still_running(&mut self) -> Result<(), Error> {
-        match self
-            .child
-            .try_wait()
-            .attempt(|| format!("wait for {}", self.program))?
-        {
+        match self.child.try_wait().attempt(|| format!("wait for {}", self.program))? {
             Some(status) => Err(self.ended(status)),
             None => Ok(()),
         }
@@ -90,11 +80,7 @@ impl Process {
     }
 
     fn ended(&self, status: ExitStatus) -> Error {
-        Error::Ended {
-            program: self.program,
-            status,
-            log: self.log_tail(),
-        }
+        Error::Ended { program: self.program, status, log: self.log_tail() }
     }
 }
 

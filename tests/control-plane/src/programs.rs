@@ -22,9 +22,7 @@ impl Programs {
             build(&workspace.join("tests/tools/build"))?;
             *done = true;
         }
-        Ok(Programs {
-            root: workspace.join("target/control-plane"),
-        })
+        Ok(Programs { root: workspace.join("target/control-plane") })
     }
 
     /// A program by its name.
@@ -45,26 +43,15 @@ impl Programs {
 
 fn workspace() -> PathBuf {
     let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
-    crate_folder
-        .ancestors()
-        .nth(2)
-        .unwrap_or(crate_folder)
-        .to_path_buf()
+    crate_folder.ancestors().nth(2).unwrap_or(crate_folder).to_path_buf()
 }
 
 fn build(script: &Path) -> Result<(), Error> {
     let command = script.display().to_string();
     let mut run = Command::new(script);
-    let status = run
-        .stdin(Stdio::null())
-        .status()
-        .attempt(|| format!("run {command}"))?;
+    let status = run.stdin(Stdio::null()).status().attempt(|| format!("run {command}"))?;
     if status.success() {
         return Ok(());
     }
-    Err(Error::Command {
-        command,
-        status,
-        output: "see its output above".into(),
-    })
+    Err(Error::Command { command, status, output: "see its output above".into() })
 }

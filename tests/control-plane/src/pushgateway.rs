@@ -28,12 +28,7 @@ impl Pushgateway {
     pub async fn start() -> Result<Pushgateway, Error> {
         let binary = find_in_path(PROGRAM).ok_or(Error::MissingTool { program: PROGRAM })?;
         let folder = tempfile::tempdir().attempt(|| "make a folder for the Pushgateway".into())?;
-        let mut gateway = Pushgateway {
-            port: 0,
-            binary,
-            process: None,
-            folder,
-        };
+        let mut gateway = Pushgateway { port: 0, binary, process: None, folder };
         let mut attempt = 1;
         loop {
             [gateway.port] = free_ports()?;
@@ -51,9 +46,7 @@ impl Pushgateway {
 
     /// What a Prometheus that scrapes it would read.
     pub async fn metrics(&self) -> Result<String, Error> {
-        let (_, body) = get(self.port, "/metrics")
-            .await
-            .attempt(|| format!("scrape {}", self.url()))?;
+        let (_, body) = get(self.port, "/metrics").await.attempt(|| format!("scrape {}", self.url()))?;
         Ok(body)
     }
 
@@ -73,11 +66,7 @@ impl Pushgateway {
         while !answers_ok(self.port, "/-/ready").await {
             process.still_running()?;
             if start.elapsed() > START_LIMIT {
-                return Err(Error::Timeout {
-                    what: PROGRAM.into(),
-                    after: START_LIMIT,
-                    state: process.log_tail(),
-                });
+                return Err(Error::Timeout { what: PROGRAM.into(), after: START_LIMIT, state: process.log_tail() });
             }
             sleep(PAUSE).await;
         }
@@ -88,7 +77,5 @@ impl Pushgateway {
 
 fn find_in_path(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path)
-        .map(|folder| folder.join(program))
-        .find(|file: &PathBuf| Path::is_file(file))
+    std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file: &PathBuf| Path::is_file(file))
 }

@@ -16,20 +16,11 @@ pub const NEVER_READY_LABEL: &str = "control-plane.test/never-ready";
 /// While new Nodes are held ([`crate::ControlPlane::hold_new_nodes`]), one with this annotation becomes Ready all the same.
 pub const RELEASE_ANNOTATION: &str = "control-plane.test/release";
 
-const STAGE_FILES: [&str; 4] = [
-    "stages/node/node-initialize.yaml",
-    "stages/pod/pod-ready.yaml",
-    "stages/pod/pod-complete.yaml",
-    "stages/pod/pod-delete.yaml",
-];
+const STAGE_FILES: [&str; 4] =
+    ["stages/node/node-initialize.yaml", "stages/pod/pod-ready.yaml", "stages/pod/pod-complete.yaml", "stages/pod/pod-delete.yaml"];
 
 /// Writes kwok's configuration: its own fast stages, with our delays and our choice of Nodes that become Ready.
-pub(crate) fn write(
-    path: &Path,
-    programs: &Programs,
-    options: &Options,
-    nodes_held: bool,
-) -> Result<(), Error> {
+pub(crate) fn write(path: &Path, programs: &Programs, options: &Options, nodes_held: bool) -> Result<(), Error> {
     let mut documents = String::new();
     for name in STAGE_FILES {
         let mut stage = read(&programs.file(name))?;
@@ -41,27 +32,19 @@ pub(crate) fn write(
 
 fn read(path: &Path) -> Result<Value, Error> {
     let text = std::fs::read_to_string(path).attempt(|| format!("read {}", path.display()))?;
-    serde_yaml_ng::from_str(&text).map_err(|error| Error::Unreadable {
-        what: path.display().to_string(),
-        why: error.to_string(),
-    })
+    serde_yaml_ng::from_str(&text).map_err(|error| Error::Unreadable { what: path.display().to_string(), why: error.to_string() })
 }
 
 fn adapt(stage: &mut Value, options: &Options, nodes_held: bool) {
-    let bound = r#"(((.status.conditions // []) | map(select(.type == "PodScheduled")) | .[0].lastTransitionTime) // .metadata.creationTimestamp)"#;
+    let bound =
+        r#"(((.status.conditions // []) | map(select(.type == "PodScheduled")) | .[0].lastTransitionTime) // .metadata.creationTimestamp)"#;
     // a deletionTimestamp is the moment of the delete plus the grace period
     let deleted = ". as $pod | $pod.metadata.deletionTimestamp | fromdate - ($pod.metadata.deletionGracePeriodSeconds // 0) | todate";
     match stage["metadata"]["name"].as_str() {
         Some("node-initialize") => {
-            require(
-                stage,
-                json!({"key": format!(".metadata.labels[\"{NEVER_READY_LABEL}\"]"), "operator": "DoesNotExist"}),
-            );
+            require(stage, json!({"key": format!(".metadata.labels[\"{NEVER_READY_LABEL}\"]"), "operator": "DoesNotExist"}));
             if nodes_held {
-                require(
-                    stage,
-                    json!({"key": format!(".metadata.annotations[\"{RELEASE_ANNOTATION}\"]"), "operator": "Exists"}),
-                );
+                require(stage, json!({"key": format!(".metadata.annotations[\"{RELEASE_ANNOTATION}\"]"), "operator": "Exists"}));
             }
         }
         Some("pod-ready") => delay(stage, bound, options.pod_ready_delay),

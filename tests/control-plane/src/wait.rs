@@ -12,12 +12,7 @@ const PAUSE: Duration = Duration::from_millis(250);
 impl ControlPlane {
     /// Asks `check` four times a second until it says yes. An error of the API is asked again too; once `timeout` has
     /// passed it is part of the answer, with the state of the cluster.
-    pub async fn wait_for(
-        &self,
-        what: &str,
-        timeout: Duration,
-        mut check: impl AsyncFnMut() -> Result<bool, Error>,
-    ) -> Result<(), Error> {
+    pub async fn wait_for(&self, what: &str, timeout: Duration, mut check: impl AsyncFnMut() -> Result<bool, Error>) -> Result<(), Error> {
         let start = Instant::now();
         loop {
             let answer = check().await;
@@ -25,16 +20,9 @@ impl ControlPlane {
                 return Ok(());
             }
             if start.elapsed() > timeout {
-                let last = answer
-                    .err()
-                    .map(|error| format!("the last answer: {error:?}\n"))
-                    .unwrap_or_default();
+                let last = answer.err().map(|error| format!("the last answer: {error:?}\n")).unwrap_or_default();
                 let state = last + &self.describe_state().await;
-                return Err(Error::Timeout {
-                    what: what.into(),
-                    after: timeout,
-                    state,
-                });
+                return Err(Error::Timeout { what: what.into(), after: timeout, state });
             }
             sleep(PAUSE).await;
         }

@@ -31,9 +31,7 @@ async fn run() -> Result<(), Error> {
     println!("cluster: starting");
     let plane = ControlPlane::start(Options::default()).await?;
     println!("cluster: bringing {DEMO_NODES} Nodes of the NodePool {DEMO_POOL}, part filled");
-    let pool = Pool::new(DEMO_POOL)
-        .expire_after("720h")
-        .termination_grace_period("1h");
+    let pool = Pool::new(DEMO_POOL).expire_after("720h").termination_grace_period("1h");
     plane.part_filled_fleet(&pool, DEMO_NODES).await?;
     let kubeconfig = plane.kubeconfig();
     println!(
@@ -47,10 +45,7 @@ async fn run() -> Result<(), Error> {
 }
 
 async fn asked_to_end() {
-    let (Ok(mut interrupt), Ok(mut terminate)) = (
-        signal(SignalKind::interrupt()),
-        signal(SignalKind::terminate()),
-    ) else {
+    let (Ok(mut interrupt), Ok(mut terminate)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate())) else {
         return std::future::pending().await; // no handler: the signals end this process, and the kernel its children
     };
     tokio::select! {

@@ -10,7 +10,9 @@
 
 pub mod api;
 pub mod candidates;
+pub mod clock;
 pub mod cluster;
+pub mod kube;
 pub mod policy;
 pub mod rotation;
 pub mod schedule;

@@ -11,7 +11,9 @@
 pub mod api;
 pub mod candidates;
 pub mod cli;
+pub mod clock;
 pub mod cluster;
+pub mod kube;
 pub mod pass;
 pub mod policy;
 pub mod report;

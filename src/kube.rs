@@ -1,0 +1,26 @@
+//! The real cluster: [`crate::cluster::Cluster`] on a Kubernetes API server. Everything that talks to it is below this
+//! module; what is to be done is decided elsewhere.
+//!
+//! ```text
+//! connect ─► Session (call: limits, retries, the clock) ─► preflight ─► lease ─► load / facts ─► execute, events, status
+//! ```
+//!
+//! Requests are raw: objects are read into the partial structs of [`crate::api::karpenter`], so a field that we don't
+//! know can neither break a pass nor be lost, and nothing is ever written but merge patches, creates and deletes.
+
+pub mod call;
+pub mod connect;
+pub mod events;
+mod execute;
+mod facts;
+mod faults;
+pub mod lease;
+mod list;
+mod load;
+pub mod preflight;
+mod resource;
+pub mod session;
+pub mod stop;
+
+#[cfg(test)]
+mod fake;

@@ -1,0 +1,152 @@
+//! Finds the cluster and makes a client for it: in-cluster, else by kubeconfig; `--context` or `--kubeconfig` mean the
+//! kubeconfig in any case. The client's own retries are off: which request may be repeated is ours to say.
+
+use std::{path::PathBuf, time::Duration};
+
+use http::{HeaderValue, Uri, header};
+use hyper_util::client::proxy::matcher::Matcher;
+use kube::{
+    Client, Config,
+    client::ClientBuilder,
+    config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError},
+};
+
+use super::call::chain;
+
+/// A connection, with TLS, has to stand after this long.
+const CONNECT_LIMIT: Duration = Duration::from_secs(5);
+
+/// How to find the cluster.
+#[derive(Debug, Clone, Default)]
+pub struct Target {
+    /// `--kubeconfig`.
+    pub kubeconfig: Option<PathBuf>,
+    /// `--context`.
+    pub context: Option<String>,
+    /// `--as`: the user to be.
+    pub impersonate: Option<String>,
+}
+
+/// Why there is no client.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// There is neither an in-cluster configuration nor a kubeconfig.
+    #[error("no cluster: not in a Pod ({}), and no kubeconfig ({})", chain(.in_cluster), chain(.kubeconfig))]
+    NoCluster {
+        /// Why not in-cluster.
+        in_cluster: InClusterError,
+        /// Why not by kubeconfig.
+        kubeconfig: KubeconfigError,
+    },
+    /// The kubeconfig that was asked for can't be used.
+    #[error("the kubeconfig can't be used: {}", chain(.0))]
+    Kubeconfig(KubeconfigError),
+    /// The environment names a proxy that can't be read.
+    #[error("the proxy {0:?} of the environment is no URL")]
+    Proxy(String),
+    /// No client can be made of the configuration; the credentials' plugin may have failed.
+    #[error("no client for {server}: {}", chain(.source))]
+    Client {
+        /// The server's URL.
+        server: Uri,
+        /// Why.
+        source: kube::Error,
+    },
+}
+
+/// Makes a client. To be called inside a runtime; sends nothing yet.
+///
+/// # Errors
+/// [`ConnectError`].
+pub async fn connect(target: &Target) -> Result<Client, ConnectError> {
+    // Several TLS providers may be compiled in; without a choice rustls would panic. Losing a race for it is fine.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let mut config = configure(target).await?;
+    config.default_retry = false;
+    config.connect_timeout = Some(CONNECT_LIMIT);
+    // Every request has a limit of its own; a limit on the connection would count idle time too.
+    (config.read_timeout, config.write_timeout) = (None, None);
+    if let Some(user) = &target.impersonate {
+        config.auth_info.impersonate = Some(user.clone());
+    }
+    let agent = HeaderValue::from_static(concat!("noderotation/", env!("CARGO_PKG_VERSION")));
+    config.headers.push((header::USER_AGENT, agent));
+    let server = config.cluster_url.clone();
+    Ok(ClientBuilder::try_from(config).map_err(|source| ConnectError::Client { server, source })?.build())
+}
+
+async fn configure(target: &Target) -> Result<Config, ConnectError> {
+    if target.kubeconfig.is_some() || target.context.is_some() {
+        return from_kubeconfig(target).await.map_err(ConnectError::Kubeconfig).and_then(proxied);
+    }
+    match Config::incluster() {
+        Ok(config) => proxied((config, None)),
+        Err(in_cluster) => match from_kubeconfig(target).await {
+            Ok(found) => proxied(found),
+            Err(kubeconfig) => Err(ConnectError::NoCluster { in_cluster, kubeconfig }),
+        },
+    }
+}
+
+/// The configuration, and the `proxy-url` that the kubeconfig itself names.
+async fn from_kubeconfig(target: &Target) -> Result<(Config, Option<Uri>), KubeconfigError> {
+    let kubeconfig = match &target.kubeconfig {
+        Some(path) => Kubeconfig::read_from(path)?,
+        None => Kubeconfig::read()?,
+    };
+    let named = target.context.as_ref().or(kubeconfig.current_context.as_ref());
+    let context = kubeconfig.contexts.iter().find(|context| Some(&context.name) == named).and_then(|context| context.context.as_ref());
+    let cluster = context.and_then(|context| kubeconfig.clusters.iter().find(|cluster| cluster.name == context.cluster));
+    let proxy = cluster.and_then(|cluster| cluster.cluster.as_ref()?.proxy_url.clone()).filter(|proxy| !proxy.is_empty());
+    let proxy = proxy.map(|proxy| proxy.parse().map_err(KubeconfigError::ParseProxyUrl)).transpose()?;
+    let options = KubeConfigOptions { context: target.context.clone(), ..KubeConfigOptions::default() };
+    Ok((Config::from_custom_kubeconfig(kubeconfig, &options).await?, proxy))
+}
+
+/// The kubeconfig's `proxy-url` wins; else the environment's, of which `NO_PROXY` exempts the *server* (kube compares it
+/// with the proxy's own host).
+fn proxied((mut config, named): (Config, Option<Uri>)) -> Result<Config, ConnectError> {
+    config.proxy_url = match named {
+        Some(proxy) => Some(proxy),
+        None => env_proxy(&config.cluster_url, |name| std::env::var(name).ok().filter(|value| !value.is_empty()))?,
+    };
+    Ok(config)
+}
+
+/// The environment's proxy for a server; none for this very host, as everywhere.
+fn env_proxy(server: &Uri, env: impl Fn(&str) -> Option<String>) -> Result<Option<Uri>, ConnectError> {
+    let either = |upper: &str| env(upper).or_else(|| env(&upper.to_lowercase()));
+    let of_scheme = if server.scheme_str() == Some("http") { "HTTP_PROXY" } else { "HTTPS_PROXY" };
+    let Some(proxy) = either(of_scheme).or_else(|| either("ALL_PROXY")) else { return Ok(None) };
+    let host = server.host().unwrap_or_default().trim_matches(['[', ']']);
+    if host == "localhost" || host.parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback()) {
+        return Ok(None);
+    }
+    if Matcher::builder().all("http://proxy").no(either("NO_PROXY").unwrap_or_default()).build().intercept(server).is_none() {
+        return Ok(None);
+    }
+    let url = if proxy.contains("://") { proxy.clone() } else { format!("http://{proxy}") };
+    url.parse().map(Some).map_err(|_| ConnectError::Proxy(proxy))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_proxy_exempts_the_server_and_this_host_needs_none() {
+        let env = |name: &str| match name {
+            "HTTPS_PROXY" => Some("proxy.example:3128".to_owned()),
+            "no_proxy" => Some(".internal,10.0.0.0/8".to_owned()),
+            _ => None,
+        };
+        let proxy = |server: &'static str| env_proxy(&Uri::from_static(server), env).unwrap().map(|proxy| proxy.to_string());
+        assert_eq!(proxy("https://api.example:6443"), Some("http://proxy.example:3128/".into()));
+        assert_eq!(proxy("https://api.internal:6443"), None);
+        assert_eq!(proxy("https://10.1.2.3:6443"), None);
+        assert_eq!(proxy("https://127.0.0.1:6443"), None);
+        assert_eq!(proxy("https://localhost:6443"), None);
+        assert_eq!(proxy("https://[::1]:6443"), None);
+        assert_eq!(proxy("http://api.example:8080"), None);
+    }
+}

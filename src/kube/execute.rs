@@ -1,0 +1,246 @@
+//! Performs one effect: read its object, judge, write what was judged, and on conflict read and judge again (§2).
+//!
+//! A write is conditional (a patch on the version, a delete on the UID, a create on absence), so it can be sent again
+//! whatever became of the one before. What remains is to tell whose write it was that is found: ours, if its answer was
+//! lost or a proxy sent it twice, or a rival's. That is what [`Doubt`] is about.
+
+use bytes::Bytes;
+use kube::{
+    api::{DeleteParams, GetParams, Patch, PatchParams, PostParams, Preconditions},
+    core::Request as Resource,
+};
+use serde_json::Value;
+
+use super::{
+    call::{Api, CallError},
+    faults::Faults,
+    list::parse,
+    resource::{collection, words},
+    session::Guard,
+};
+use crate::{
+    api::{
+        karpenter::pod_meta,
+        keys::{PROGRAM, WRITTEN_BY},
+        meta::Meta,
+    },
+    cluster::Failure,
+    rotation::effect::{Fresh, Kind, Outcome, Target, Verdict},
+};
+
+/// How often an effect is judged at most.
+const JUDGEMENTS: u32 = 5;
+/// How often a write is sent at most when its answer is lost.
+const UNCLEAR_TRIES: u32 = 3;
+/// The pause before an object is read again after a lost answer, times the answers lost so far.
+const UNCLEAR_PAUSE: std::time::Duration = std::time::Duration::from_millis(200);
+
+/// What performs effects.
+pub struct Executor<'a> {
+    /// The API server.
+    pub api: &'a Api,
+    /// Says whether a write may be sent.
+    pub guard: &'a Guard,
+    /// The fault switch.
+    pub faults: &'a Faults,
+    /// Our pass's id.
+    pub pass: &'a str,
+}
+
+/// A write of ours that may be stored, although its answer says otherwise or never came.
+struct Doubt {
+    before: Option<Fresh>,
+    /// The UID that it deletes.
+    deletes: Option<String>,
+    /// The answer was lost; else it was a conflict.
+    lost: bool,
+    words: String,
+}
+
+enum Sent {
+    Done(Outcome),
+    Doubtful(Doubt),
+}
+
+impl Executor<'_> {
+    /// Performs the effect on this object that the judge decides on.
+    ///
+    /// # Errors
+    /// [`Failure`] for what says nothing about the effect. Five conflicts in a row are a lost race, not a failure.
+    pub async fn perform(&self, target: &Target, judge: impl Fn(Option<&Fresh>) -> Verdict) -> Result<Outcome, Failure> {
+        let mut doubt: Option<Doubt> = None;
+        let mut lost = 0;
+        for _ in 0..JUDGEMENTS {
+            self.guard.permits(&words(target))?;
+            let fresh = self.read(target).await?;
+            if let Some(outcome) = doubt.as_ref().and_then(|doubt| doubt.deleted(fresh.as_ref())) {
+                return Ok(outcome);
+            }
+            let verdict = match judge(fresh.as_ref()) {
+                Verdict::Already => return Ok(self.already(fresh, doubt)),
+                Verdict::NotMine(why) => return Ok(Outcome::Raced(why)),
+                Verdict::Gone => return Ok(Outcome::Gone),
+                write => write,
+            };
+            // The answer to the read may have told that it is later than it seemed.
+            self.guard.permits(&words(target))?;
+            match self.write(target, verdict, fresh).await? {
+                Sent::Done(outcome) => return Ok(outcome),
+                Sent::Doubtful(new) => {
+                    lost += u32::from(new.lost);
+                    if lost >= UNCLEAR_TRIES {
+                        return Err(Failure::Call { attempted: format!("write {}", words(target)), why: new.words });
+                    }
+                    if new.lost {
+                        self.api.pause(UNCLEAR_PAUSE * lost).await;
+                    }
+                    doubt = Some(new.after(doubt));
+                }
+            }
+        }
+        let last = doubt.map(|doubt| doubt.words).unwrap_or_default();
+        Ok(Outcome::Raced(format!("{JUDGEMENTS} conflicts in a row, the last: {last}")))
+    }
+
+    /// It is as we want it. Did we do it? A pool or claim says who wrote it; a Pod or Node doesn't, so there it is ours
+    /// where an answer was lost, and a Pod that wasn't there when we sent ours is ours.
+    fn already(&self, fresh: Option<Fresh>, doubt: Option<Doubt>) -> Outcome {
+        let (Some(found), Some(doubt)) = (&fresh, doubt) else { return Outcome::Already };
+        let ours = match found {
+            Fresh::NodePool(_) | Fresh::NodeClaim(_) => meta(found).annotation(WRITTEN_BY) == Some(self.pass),
+            Fresh::Node(_) => doubt.lost,
+            Fresh::Pod(_) => doubt.lost || doubt.before.is_none(),
+        };
+        if ours { Outcome::Landed { before: doubt.before, after: fresh } } else { Outcome::Already }
+    }
+
+    async fn read(&self, target: &Target) -> Result<Option<Fresh>, Failure> {
+        let attempted = format!("get {}", words(target));
+        let request = Resource::new(collection(target)).get(&target.name, &GetParams::default());
+        let request = request.map_err(|error| unbuildable(&attempted, &error))?;
+        match self.api.read(&request).await {
+            Ok(body) => fresh(target.kind, &body).map(Some).map_err(|why| Failure::Call { attempted, why }),
+            Err(error) if error.code() == Some(404) => Ok(None),
+            Err(error) => Err(error.failure(&attempted)),
+        }
+    }
+
+    async fn write(&self, target: &Target, verdict: Verdict, before: Option<Fresh>) -> Result<Sent, Failure> {
+        let deletes = if let Verdict::Delete { uid } = &verdict { Some(uid.clone()) } else { None };
+        let (verb, request) = request(target, &verdict);
+        let attempted = format!("{verb} {}", words(target));
+        let request = request.map_err(|error| unbuildable(&attempted, &error))?;
+        self.faults.before_write();
+        let answer = self.api.write(&request).await;
+        if answer.is_ok() {
+            self.faults.after_write();
+        }
+        let error = match answer {
+            Ok(body) => {
+                let after = self.after(target, deletes.is_some(), &body).map_err(|why| Failure::Call { attempted, why })?;
+                return Ok(Sent::Done(Outcome::Landed { before, after }));
+            }
+            Err(error) => error,
+        };
+        let creates = matches!(verdict, Verdict::Create(_));
+        let lost = error.is_unclear();
+        match error {
+            // Someone, or the first of two deliveries of ours, has deleted it.
+            CallError::Status { code: 404, .. } if deletes.is_some() => Ok(Sent::Done(Outcome::Landed { before, after: None })),
+            CallError::Status { code: 404, .. } if !creates => Ok(Sent::Done(Outcome::Gone)),
+            CallError::Status { code: 409, words, .. } => Ok(Sent::Doubtful(Doubt { before, deletes, lost, words })),
+            // Not about this write: who we are, or how much the server can bear.
+            CallError::Status { code: 401 | 429, .. } => Err(error.failure(&attempted)),
+            CallError::Status { code, words, .. } if !lost => Ok(Sent::Done(Outcome::Refused { status: code, words })),
+            error if lost => Ok(Sent::Doubtful(Doubt { before, deletes, lost, words: format!("{attempted}: {error}") })),
+            error => Err(error.failure(&attempted)),
+        }
+    }
+
+    /// The object after the write; a delete may be answered with a `Status` instead.
+    fn after(&self, target: &Target, deleted: bool, body: &Bytes) -> Result<Option<Fresh>, String> {
+        if deleted {
+            let answer: Value = serde_json::from_slice(body).unwrap_or_default();
+            if answer["metadata"]["name"].as_str() != Some(&target.name) || answer["kind"] == "Status" {
+                return Ok(None);
+            }
+        }
+        fresh(target.kind, body).map(Some).map_err(|why| format!("it has landed, but its answer can't be read: {why}"))
+    }
+}
+
+impl Doubt {
+    /// Whether what is found is what our delete leaves: nothing, another object of the name, or one that is going.
+    fn deleted(&self, found: Option<&Fresh>) -> Option<Outcome> {
+        let uid = self.deletes.as_ref()?;
+        let ours = found.map(meta).filter(|meta| meta.uid == *uid);
+        match ours {
+            None => Some(Outcome::Landed { before: self.before.clone(), after: None }),
+            Some(meta) if meta.is_deleting() => Some(Outcome::Landed { before: self.before.clone(), after: found.cloned() }),
+            Some(_) => None,
+        }
+    }
+
+    /// This doubt, after an earlier one: an answer that was lost stays lost. What stood before the first write is kept
+    /// as long as it may be that one that is stored.
+    fn after(self, earlier: Option<Self>) -> Self {
+        match earlier {
+            Some(earlier) if earlier.lost => Self { lost: true, before: earlier.before, ..self },
+            _ => self,
+        }
+    }
+}
+
+/// The metadata of a fresh copy.
+fn meta(fresh: &Fresh) -> Meta {
+    match fresh {
+        Fresh::NodePool(pool) => pool.metadata.clone(),
+        Fresh::NodeClaim(claim) => claim.metadata.clone(),
+        Fresh::Node(node) => node.metadata.clone(),
+        Fresh::Pod(pod) => pod_meta(pod),
+    }
+}
+
+fn fresh(kind: Kind, body: &Bytes) -> Result<Fresh, String> {
+    let text = std::str::from_utf8(body).map_err(|error| error.to_string())?;
+    Ok(match kind {
+        Kind::NodePool => Fresh::NodePool(parse(text)?),
+        Kind::NodeClaim => Fresh::NodeClaim(parse(text)?),
+        Kind::Node => Fresh::Node(parse(text)?),
+        Kind::Pod => Fresh::Pod(parse(text)?),
+    })
+}
+
+type Built = Result<http::Request<Vec<u8>>, kube::core::request::Error>;
+
+/// The request that a verdict asks for, and its verb.
+fn request(target: &Target, verdict: &Verdict) -> (&'static str, Built) {
+    let resource = Resource::new(collection(target));
+    match verdict {
+        Verdict::Patch(patch) => {
+            let params = PatchParams { field_manager: Some(PROGRAM.into()), ..PatchParams::default() };
+            ("patch", resource.patch(&target.name, &params, &Patch::Merge(patch)))
+        }
+        Verdict::Create(object) => {
+            let params = PostParams { field_manager: Some(PROGRAM.into()), ..PostParams::default() };
+            ("create", resource.create(&params, object.to_string().into_bytes()))
+        }
+        Verdict::Delete { uid } => {
+            let params = DeleteParams {
+                preconditions: Some(Preconditions { uid: Some(uid.clone()), resource_version: None }),
+                // A placeholder holds nothing that has to end gracefully.
+                grace_period_seconds: (target.kind == Kind::Pod).then_some(0),
+                ..DeleteParams::default()
+            };
+            ("delete", resource.delete(&target.name, &params))
+        }
+        Verdict::Already | Verdict::NotMine(_) | Verdict::Gone => ("get", resource.get(&target.name, &GetParams::default())),
+    }
+}
+
+fn unbuildable(attempted: &str, error: &kube::core::request::Error) -> Failure {
+    Failure::Call { attempted: attempted.into(), why: error.to_string() }
+}
+
+#[cfg(test)]
+mod tests;

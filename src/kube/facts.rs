@@ -1,0 +1,133 @@
+//! Answers to what steps ask for beyond the View, side by side. A fact with a hole in it is no fact: where one Pod of a
+//! node can't be read, the need has failed, and the step that wants it ends in an error instead of a wrong sum.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures::{StreamExt, stream};
+use k8s_openapi::api::{core::v1::Pod, events::v1::Event, policy::v1::PodDisruptionBudget};
+use kube::{api::GetParams, core::Request as Resource};
+
+use super::{
+    call::{Api, CallError},
+    list::{List, parse},
+    load::item,
+    resource::{NODES, PODS, budgets, events},
+};
+use crate::{
+    api::{
+        karpenter::Node,
+        keys,
+        time::{Time, from_api, from_micro},
+    },
+    view::{Facts, Need, View},
+};
+
+/// How many are read at once.
+const AT_ONCE: usize = 8;
+
+enum Answer {
+    NodesOfPool(BTreeMap<String, Node>),
+    Node(Option<Node>),
+    Pods(Vec<Pod>),
+    Budgets(Vec<PodDisruptionBudget>),
+    Events(Vec<String>),
+}
+
+/// Reads what is needed into `view.facts`; our Pods are in this namespace.
+pub async fn read(api: &Api, namespace: &str, view: &mut View, needs: &BTreeSet<Need>) {
+    let uid = |pod: &str| view.placeholders.get(pod).and_then(|pod| pod.metadata.uid.clone());
+    let reads: Vec<_> = needs.iter().map(|need| (need, if let Need::EventsAbout(pod) = need { uid(pod) } else { None })).collect();
+    let answers: Vec<_> = stream::iter(reads)
+        .map(|(need, uid)| async move { (need, answer(api, namespace, need, uid).await) })
+        .buffer_unordered(AT_ONCE)
+        .collect()
+        .await;
+    for (need, answer) in answers {
+        match answer {
+            Ok(answer) => store(&mut view.facts, need, answer),
+            Err(why) => {
+                view.facts.failed.insert(need.clone(), why);
+            }
+        }
+    }
+}
+
+fn store(facts: &mut Facts, need: &Need, answer: Answer) {
+    let (Need::NodesOfPool(key) | Need::Node(key) | Need::PodsOn(key) | Need::BudgetsIn(key) | Need::EventsAbout(key)) = need;
+    let key = key.clone();
+    match answer {
+        Answer::NodesOfPool(nodes) => drop(facts.nodes_of_pool.insert(key, nodes)),
+        Answer::Node(node) => drop(facts.nodes.insert(key, node)),
+        Answer::Pods(pods) => drop(facts.pods_on.insert(key, pods)),
+        Answer::Budgets(budgets) => drop(facts.budgets.insert(key, budgets)),
+        Answer::Events(messages) => drop(facts.events.insert(key, messages)),
+    }
+}
+
+async fn answer(api: &Api, namespace: &str, need: &Need, uid: Option<String>) -> Result<Answer, String> {
+    match need {
+        Need::NodesOfPool(pool) => {
+            let list = List::of("Node", NODES).labelled(format!("{}={pool}", keys::NODEPOOL_LABEL)).metadata();
+            let nodes = whole::<Node>(api, &list).await?;
+            Ok(Answer::NodesOfPool(nodes.into_iter().map(|node| (node.metadata.name.clone(), node)).collect()))
+        }
+        Need::Node(name) => node(api, name).await.map(Answer::Node),
+        Need::PodsOn(node) => {
+            let list = List::of("Pod", PODS).where_field(format!("spec.nodeName={node}"));
+            whole(api, &list).await.map(Answer::Pods)
+        }
+        Need::BudgetsIn(namespace) => whole(api, &List::of("PodDisruptionBudget", budgets(namespace))).await.map(Answer::Budgets),
+        Need::EventsAbout(pod) => {
+            let uid = uid.map(|uid| format!(",regarding.uid={uid}")).unwrap_or_default();
+            let list = List::of("Event", events(namespace)).where_field(format!("regarding.kind=Pod,regarding.name={pod}{uid}"));
+            whole(api, &list).await.map(|events| Answer::Events(newest(events)))
+        }
+    }
+}
+
+/// A list of which every item can be read.
+async fn whole<T: serde::de::DeserializeOwned>(api: &Api, list: &List) -> Result<Vec<T>, String> {
+    let listed = list.read(api, item::<T>).await.map_err(|failure| failure.to_string())?;
+    match listed.unreadable.first() {
+        None => Ok(listed.items),
+        Some(broken) => Err(format!("{}: {} {} can't be read: {}", list.attempted(), broken.kind, broken.name, broken.why)),
+    }
+}
+
+async fn node(api: &Api, name: &str) -> Result<Option<Node>, String> {
+    let attempted = format!("get Node {name}");
+    let request = Resource::new(NODES).get(name, &GetParams::default()).map_err(|error| format!("{attempted}: {error}"))?;
+    match api.read(&request).await {
+        Ok(body) => parse(&String::from_utf8_lossy(&body)).map(Some).map_err(|why| format!("{attempted}: {why}")),
+        Err(CallError::Status { code: 404, .. }) => Ok(None),
+        Err(error) => Err(error.failure(&attempted).to_string()),
+    }
+}
+
+/// The newest message of each reporter, by reporter. Both APIs' recorders are understood: the older one's Events name
+/// their reporter and times in the deprecated fields.
+fn newest(events: Vec<Event>) -> Vec<String> {
+    let mut messages: BTreeMap<String, (Option<Time>, String)> = BTreeMap::new();
+    for event in events {
+        let source = event.deprecated_source.as_ref().and_then(|source| source.component.clone());
+        let reporter = event.reporting_controller.clone().filter(|name| !name.is_empty()).or(source).unwrap_or_else(|| "unknown".into());
+        let at = last_seen(&event);
+        let message = event.note.unwrap_or_default();
+        match messages.get(&reporter) {
+            Some((known, _)) if *known > at => {}
+            _ => drop(messages.insert(reporter, (at, message))),
+        }
+    }
+    messages.into_iter().map(|(reporter, (_, message))| format!("{reporter}: {message}")).collect()
+}
+
+fn last_seen(event: &Event) -> Option<Time> {
+    let times = [
+        event.series.as_ref().map(|series| from_micro(&series.last_observed_time)),
+        event.deprecated_last_timestamp.as_ref().map(from_api),
+        event.event_time.as_ref().map(from_micro),
+        event.deprecated_first_timestamp.as_ref().map(from_api),
+        event.metadata.creation_timestamp.as_ref().map(from_api),
+    ];
+    times.into_iter().flatten().max()
+}

@@ -1,0 +1,390 @@
+//! The Lease: one pass writes at a time (§2). Taken conditionally, renewed in the background until the last write,
+//! released at the end; a process that is killed leaves it to expire before the next pass a minute later.
+//!
+//! Times are the server's. A write is allowed for half of the duration after the last renewal, so a holder that can't
+//! renew stops writing well before anyone else may begin; and every write is conditional on its object's version anyway.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use bytes::Bytes;
+use chrono::TimeDelta;
+use http::Request;
+use kube::{
+    api::{GetParams, Patch, PatchParams, PostParams},
+    core::Request as Resource,
+};
+use serde_json::{Value, json};
+use tokio::{sync::oneshot, task::JoinHandle};
+
+use super::{
+    call::{Api, CallError},
+    resource::leases,
+};
+use crate::{
+    api::{
+        keys::PROGRAM,
+        time::{Time, format_duration, later, to_annotation, to_micro},
+    },
+    cluster::Failure,
+};
+
+mod record;
+
+use record::Record;
+
+/// How long a renewal lasts.
+pub const DURATION: TimeDelta = TimeDelta::seconds(20);
+/// A write is allowed this long after the last renewal.
+const WRITABLE: TimeDelta = TimeDelta::seconds(10);
+/// The pause between renewals.
+const RENEWAL: Duration = Duration::from_secs(5);
+/// The pause after a renewal that failed.
+const RENEWAL_AGAIN: Duration = Duration::from_secs(1);
+/// A renewal, or the release, may take this long.
+const LIMIT: Duration = Duration::from_secs(4);
+/// A waiting pass looks again after this long.
+const POLL: Duration = Duration::from_secs(1);
+/// How often taking it is tried while others write it, too.
+const TRIES: u32 = 5;
+
+/// Someone else's hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Held {
+    /// Who holds it.
+    pub by: String,
+    /// Since when.
+    pub since: Option<Time>,
+    /// When it expires unless it is renewed.
+    pub expires: Option<Time>,
+    /// What is wrong with the record, if anything.
+    pub oddity: Option<String>,
+}
+
+impl fmt::Display for Held {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "the Lease is held by {}", self.by)?;
+        if let Some(since) = self.since {
+            write!(formatter, " since {}", to_annotation(since))?;
+        }
+        if let Some(expires) = self.expires {
+            write!(formatter, ", until {} unless renewed", to_annotation(expires))?;
+        }
+        match &self.oddity {
+            Some(oddity) => write!(formatter, "; {oddity}; if nobody is at work, delete the Lease {PROGRAM}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The answer to an attempt to take it.
+#[derive(Debug)]
+pub enum Acquisition {
+    /// It is ours, and is being renewed.
+    Ours(Lease),
+    /// Someone else holds it.
+    Held(Held),
+}
+
+/// Our hold.
+#[derive(Debug)]
+pub struct Lease {
+    hold: Arc<Hold>,
+    end: oneshot::Sender<()>,
+    renewing: JoinHandle<()>,
+}
+
+#[derive(Debug)]
+struct Hold(Mutex<Standing>);
+
+#[derive(Debug, Clone)]
+struct Standing {
+    /// The `renewTime` that is stored for us.
+    renewed: Time,
+    /// The version that the next write depends on.
+    version: String,
+    /// Why it is no longer ours.
+    lost: Option<String>,
+    /// Why the last renewal failed.
+    trouble: Option<String>,
+}
+
+/// Where it is and who we are.
+#[derive(Clone)]
+struct Desk {
+    api: Api,
+    namespace: String,
+    identity: String,
+}
+
+/// A name that no other process has: host, process, and a random part.
+pub fn identity() -> String {
+    let host = gethostname::gethostname().to_string_lossy().into_owned();
+    format!("{host}_{}_{:08x}", std::process::id(), rand::random::<u32>())
+}
+
+/// Takes the Lease in this namespace, waiting for as long as `patience` while it is held.
+///
+/// # Errors
+/// [`Failure`] where it can't be read or written.
+pub async fn acquire(api: &Api, namespace: &str, identity: &str, patience: Duration) -> Result<Acquisition, Failure> {
+    let desk = Desk { api: api.clone(), namespace: namespace.into(), identity: identity.into() };
+    let until = Instant::now() + patience;
+    loop {
+        match desk.take().await? {
+            Ok(standing) => return Ok(Acquisition::Ours(desk.keep(standing))),
+            Err(held) => {
+                let left = until.saturating_duration_since(Instant::now());
+                if left.is_zero() || !api.pause(POLL.min(left)).await {
+                    return Ok(Acquisition::Held(held));
+                }
+            }
+        }
+    }
+}
+
+impl Lease {
+    /// Whether a write may be sent now; else why not.
+    ///
+    /// # Errors
+    /// Words, for [`Failure::LeaseLost`].
+    pub fn permits(&self, now: Time) -> Result<(), String> {
+        let standing = self.hold.standing();
+        if let Some(lost) = standing.lost {
+            return Err(lost);
+        }
+        if now < later(standing.renewed, WRITABLE) {
+            return Ok(());
+        }
+        let trouble = standing.trouble.unwrap_or_else(|| "no renewal has been answered".into());
+        Err(format!("not renewed for {}: {trouble}", format_duration(now - standing.renewed)))
+    }
+
+    /// Ends the renewals and gives it back. What fails is logged: the Lease then expires.
+    pub async fn release(self) {
+        let _ = self.end.send(());
+        if let Err(error) = self.renewing.await {
+            tracing::warn!("the Lease was not released: {error}");
+        }
+    }
+}
+
+impl Hold {
+    fn standing(&self) -> Standing {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set(&self, change: impl FnOnce(&mut Standing)) {
+        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+impl Desk {
+    /// Tries to take it: creates it, or writes to the version that was judged free. A conflict is judged again.
+    async fn take(&self) -> Result<Result<Standing, Held>, Failure> {
+        let mut last = String::new();
+        for _ in 0..TRIES {
+            let record = self.read().await.map_err(|error| error.failure(&self.words("get")))?;
+            let now = self.api.clock.now();
+            // Ours already: an earlier write whose answer was lost.
+            if let Some(record) = record.as_ref().filter(|record| record.holder == self.identity) {
+                return Ok(Ok(Standing {
+                    renewed: record.acquired.unwrap_or(now),
+                    version: record.version.clone(),
+                    lost: None,
+                    trouble: None,
+                }));
+            }
+            if let Some(held) = record.as_ref().and_then(|record| record.held(now)) {
+                return Ok(Err(held));
+            }
+            let (verb, request) = match &record {
+                None => ("create", self.creation(now)),
+                Some(record) => ("take", self.patch(&record.version, &self.taken(record, now))),
+            };
+            match self.written(request, None).await {
+                Ok(version) => return Ok(Ok(Standing { renewed: now, version, lost: None, trouble: None })),
+                Err(error) if error.code() == Some(409) || error.is_unclear() => last = error.to_string(),
+                Err(error) => return Err(error.failure(&self.words(verb))),
+            }
+        }
+        Err(Failure::Call { attempted: self.words("take"), why: format!("{TRIES} tries, the last ended: {last}") })
+    }
+
+    /// Renews in the background until told to end, then releases.
+    fn keep(self, standing: Standing) -> Lease {
+        let hold = Arc::new(Hold(Mutex::new(standing)));
+        let (end, mut ended) = oneshot::channel();
+        let renewed = Arc::clone(&hold);
+        let renewing = tokio::spawn(async move {
+            let mut pause = RENEWAL;
+            loop {
+                tokio::select! {
+                    // A dropped sender ends it as well: nothing writes any more.
+                    _ = &mut ended => break,
+                    () = tokio::time::sleep(pause) => {}
+                }
+                pause = if self.renew(&renewed).await { RENEWAL } else { RENEWAL_AGAIN };
+                if renewed.standing().lost.is_some() {
+                    return;
+                }
+            }
+            self.give_back(&renewed).await;
+        });
+        Lease { hold, end, renewing }
+    }
+
+    /// Renews once; only the version we know. `false` where it has to be tried again soon.
+    async fn renew(&self, hold: &Hold) -> bool {
+        let (now, version) = (self.api.clock.now(), hold.standing().version);
+        let spec = json!({"holderIdentity": self.identity, "renewTime": to_micro(now)});
+        match self.written(self.patch(&version, &spec), Some(LIMIT)).await {
+            Ok(version) => {
+                hold.set(|standing| (standing.renewed, standing.version, standing.trouble) = (now, version, None));
+                true
+            }
+            Err(error) if error.code() == Some(404) => {
+                hold.set(|standing| standing.lost = Some("it was deleted".into()));
+                false
+            }
+            Err(error) if error.code() == Some(409) || error.is_unclear() => self.look_again(hold, now, &error).await,
+            Err(error) => {
+                hold.set(|standing| standing.trouble = Some(error.to_string()));
+                false
+            }
+        }
+    }
+
+    /// After a renewal without a clear answer: what is stored? A renewal of ours that was stored counts; anyone else's
+    /// name means that it is lost.
+    async fn look_again(&self, hold: &Hold, sent: Time, error: &CallError) -> bool {
+        match self.read_within(LIMIT).await {
+            Ok(Some(record)) if record.holder == self.identity => {
+                let stored = matches!(&record.renewed, Ok(Some(renewed)) if to_micro(*renewed) == to_micro(sent));
+                hold.set(|standing| {
+                    standing.version = record.version;
+                    if stored {
+                        (standing.renewed, standing.trouble) = (sent, None);
+                    } else {
+                        standing.trouble = Some(error.to_string());
+                    }
+                });
+                stored
+            }
+            Ok(Some(record)) => {
+                let holder = if record.holder.is_empty() { "nobody".into() } else { record.holder };
+                hold.set(|standing| standing.lost = Some(format!("it is held by {holder}")));
+                false
+            }
+            Ok(None) => {
+                hold.set(|standing| standing.lost = Some("it was deleted".into()));
+                false
+            }
+            Err(again) => {
+                hold.set(|standing| standing.trouble = Some(format!("{error}; then {again}")));
+                false
+            }
+        }
+    }
+
+    /// Gives it back, if it is still ours; a conflict with our own last renewal is tried once more.
+    async fn give_back(&self, hold: &Hold) {
+        let mut version = hold.standing().version;
+        for _ in 0..2 {
+            let now = to_micro(self.api.clock.now());
+            let spec = json!({"holderIdentity": "", "leaseDurationSeconds": 1, "acquireTime": now, "renewTime": now});
+            let error = match self.written(self.patch(&version, &spec), Some(LIMIT)).await {
+                Ok(_) => return,
+                Err(error) => error,
+            };
+            match self.read_within(LIMIT).await {
+                Ok(Some(record)) if record.holder == self.identity => version = record.version,
+                Ok(_) => return,
+                Err(_) => return tracing::warn!("{}: {error}; it expires by itself", self.words("release")),
+            }
+        }
+    }
+
+    fn words(&self, verb: &str) -> String {
+        format!("{verb} Lease {}/{PROGRAM}", self.namespace)
+    }
+
+    fn resource(&self) -> Resource {
+        Resource::new(leases(&self.namespace))
+    }
+
+    async fn read(&self) -> Result<Option<Record>, CallError> {
+        let request = self.resource().get(PROGRAM, &GetParams::default()).map_err(unbuildable)?;
+        found(self.api.read(&request).await)
+    }
+
+    async fn read_within(&self, limit: Duration) -> Result<Option<Record>, CallError> {
+        let request = self.resource().get(PROGRAM, &GetParams::default()).map_err(unbuildable)?;
+        found(self.api.send(&request, limit).await)
+    }
+
+    fn creation(&self, now: Time) -> Result<Request<Vec<u8>>, CallError> {
+        let lease = json!({
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {"name": PROGRAM, "namespace": self.namespace},
+            "spec": self.spec(now, 0),
+        });
+        let params = PostParams { field_manager: Some(PROGRAM.into()), ..PostParams::default() };
+        self.resource().create(&params, lease.to_string().into_bytes()).map_err(unbuildable)
+    }
+
+    fn taken(&self, record: &Record, now: Time) -> Value {
+        let transitions = record.transitions.saturating_add(1).clamp(0, i64::from(i32::MAX));
+        self.spec(now, transitions)
+    }
+
+    fn spec(&self, now: Time, transitions: i64) -> Value {
+        json!({
+            "holderIdentity": self.identity,
+            "leaseDurationSeconds": DURATION.num_seconds(),
+            "acquireTime": to_micro(now),
+            "renewTime": to_micro(now),
+            "leaseTransitions": transitions,
+        })
+    }
+
+    /// A merge patch of the spec, conditional on this version.
+    fn patch(&self, version: &str, spec: &Value) -> Result<Request<Vec<u8>>, CallError> {
+        let patch = Patch::Merge(json!({"metadata": {"resourceVersion": version}, "spec": spec}));
+        let params = PatchParams { field_manager: Some(PROGRAM.into()), ..PatchParams::default() };
+        self.resource().patch(PROGRAM, &params, &patch).map_err(unbuildable)
+    }
+
+    /// Sends a write, with a limit of its own or as any other; the version that it made.
+    async fn written(&self, request: Result<Request<Vec<u8>>, CallError>, limit: Option<Duration>) -> Result<String, CallError> {
+        let request = request?;
+        let body = match limit {
+            Some(limit) => self.api.send(&request, limit).await?,
+            None => self.api.write(&request).await?,
+        };
+        Ok(record(&body)?.version)
+    }
+}
+
+fn found(answer: Result<Bytes, CallError>) -> Result<Option<Record>, CallError> {
+    match answer {
+        Ok(body) => record(&body).map(Some),
+        Err(error) if error.code() == Some(404) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn record(body: &[u8]) -> Result<Record, CallError> {
+    serde_json::from_slice(body).map(|lease: Value| Record::read(&lease)).map_err(|error| CallError::Unreadable(error.to_string()))
+}
+
+fn unbuildable(error: kube::core::request::Error) -> CallError {
+    CallError::Broken(error.to_string())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,121 @@
+//! A Lease's record, and whether it is free: judged by the server's clock and the record's own duration.
+
+use chrono::TimeDelta;
+use serde_json::Value;
+
+use super::{DURATION, Held};
+use crate::api::time::{Time, later, parse_annotation, to_annotation};
+
+/// A Lease as it is stored.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Record {
+    /// Its `resourceVersion`.
+    pub version: String,
+    /// Who holds it; empty: nobody.
+    pub holder: String,
+    /// `acquireTime`.
+    pub acquired: Option<Time>,
+    /// When it was last renewed: `renewTime`, else `acquireTime`, else when it was created; `Err` with what stands there
+    /// where that can't be read.
+    pub renewed: Result<Option<Time>, String>,
+    /// How long a renewal lasts.
+    pub duration: TimeDelta,
+    /// How often it has changed hands.
+    pub transitions: i64,
+}
+
+impl Record {
+    /// Reads it, leniently: there is no record that stops a pass from telling who holds it.
+    pub fn read(lease: &Value) -> Self {
+        let (metadata, spec) = (&lease["metadata"], &lease["spec"]);
+        let seconds = spec["leaseDurationSeconds"].as_i64().filter(|seconds| *seconds > 0).and_then(TimeDelta::try_seconds);
+        let stamp = [&spec["renewTime"], &spec["acquireTime"], &metadata["creationTimestamp"]].into_iter().find(|stamp| !stamp.is_null());
+        Self {
+            version: text(&metadata["resourceVersion"]),
+            holder: text(&spec["holderIdentity"]),
+            acquired: time(&spec["acquireTime"]),
+            renewed: stamp.map(|stamp| time(stamp).ok_or_else(|| stamp.to_string())).transpose(),
+            duration: seconds.unwrap_or(DURATION),
+            transitions: spec["leaseTransitions"].as_i64().unwrap_or(0),
+        }
+    }
+
+    /// `None` where it is free: without a holder, or not renewed for its own duration.
+    pub fn held(&self, now: Time) -> Option<Held> {
+        if self.holder.is_empty() {
+            return None;
+        }
+        let held = |expires, oddity| Some(Held { by: self.holder.clone(), since: self.acquired, expires, oddity });
+        let renewed = match &self.renewed {
+            Ok(Some(renewed)) => *renewed,
+            // The API server always sets creationTimestamp.
+            Ok(None) => return None,
+            Err(stamp) => return held(None, Some(format!("its renewal {stamp} can't be read"))),
+        };
+        let expires = later(renewed, self.duration);
+        if renewed > later(now, self.duration) {
+            let oddity = format!("its renewal {} lies in the future: the holder's clock is wrong", to_annotation(renewed));
+            return held(Some(expires), Some(oddity));
+        }
+        if now < expires { held(Some(expires), None) } else { None }
+    }
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+fn time(value: &Value) -> Option<Time> {
+    value.as_str().and_then(parse_annotation)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn at(text: &str) -> Time {
+        parse_annotation(text).unwrap()
+    }
+
+    fn record(spec: Value) -> Record {
+        Record::read(&json!({"metadata": {"resourceVersion": "7", "creationTimestamp": "2026-11-30T06:00:00Z"}, "spec": spec}))
+    }
+
+    fn held_until(spec: Value, now: &str) -> Option<Option<Time>> {
+        record(spec).held(at(now)).map(|held| held.expires)
+    }
+
+    #[test]
+    fn a_record_is_held_until_its_own_duration_after_the_renewal() {
+        let spec = json!({"holderIdentity": "b", "renewTime": "2026-11-30T07:00:00.000000Z", "leaseDurationSeconds": 15});
+        assert_eq!(held_until(spec.clone(), "2026-11-30T07:00:14.999Z"), Some(Some(at("2026-11-30T07:00:15Z"))));
+        assert_eq!(held_until(spec, "2026-11-30T07:00:15Z"), None);
+    }
+
+    #[test]
+    fn a_record_without_duration_has_ours_and_without_renewal_counts_from_acquisition_or_creation() {
+        let renewed = json!({"holderIdentity": "b", "renewTime": "2026-11-30T07:00:00Z"});
+        assert_eq!(held_until(renewed, "2026-11-30T07:00:01Z"), Some(Some(at("2026-11-30T07:00:20Z"))));
+        let acquired = json!({"holderIdentity": "b", "acquireTime": "2026-11-30T07:00:00Z", "leaseDurationSeconds": 0});
+        assert_eq!(held_until(acquired, "2026-11-30T07:00:01Z"), Some(Some(at("2026-11-30T07:00:20Z"))));
+        assert_eq!(held_until(json!({"holderIdentity": "b"}), "2026-11-30T06:00:19Z"), Some(Some(at("2026-11-30T06:00:20Z"))));
+        assert_eq!(held_until(json!({"holderIdentity": "b"}), "2026-11-30T06:00:20Z"), None);
+    }
+
+    #[test]
+    fn a_record_without_holder_is_free_whatever_its_times() {
+        assert_eq!(held_until(json!({"holderIdentity": "", "renewTime": "2026-11-30T07:00:00Z"}), "2026-11-30T07:00:00Z"), None);
+        assert_eq!(held_until(json!({}), "2026-11-30T07:00:00Z"), None);
+        assert_eq!(Record::read(&Value::Null).held(at("2026-11-30T07:00:00Z")), None);
+    }
+
+    #[test]
+    fn a_record_that_makes_no_sense_is_held_and_says_so() {
+        let unreadable = record(json!({"holderIdentity": "b", "renewTime": "soon"})).held(at("2026-11-30T07:00:00Z")).unwrap();
+        assert_eq!(unreadable.oddity.as_deref(), Some("its renewal \"soon\" can't be read"));
+        let future = record(json!({"holderIdentity": "b", "renewTime": "2026-11-30T08:00:00Z"})).held(at("2026-11-30T07:00:00Z")).unwrap();
+        assert_eq!(future.oddity.as_deref(), Some("its renewal 2026-11-30T08:00:00Z lies in the future: the holder's clock is wrong"));
+    }
+}

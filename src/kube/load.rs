@@ -1,0 +1,64 @@
+//! Reads the View: five lists side by side. Pods are never listed cluster-wide, Nodes only by our label.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::Pod;
+use serde_json::value::RawValue;
+
+use super::{
+    call::Api,
+    list::{List, Listed, parse},
+    resource::{NODECLAIMS, NODEPOOLS, NODES, POLICIES, pods},
+};
+use crate::{
+    api::{
+        karpenter::{Node, NodeClaim, NodePool},
+        keys,
+    },
+    cluster::Failure,
+    policy::{Policy, read},
+    view::{Facts, Unreadable, View},
+};
+
+/// Reads the View of the pass whose placeholders are in this namespace.
+///
+/// # Errors
+/// [`Failure`] when a list can't be read; an object that can't be read is in `view.unreadable`.
+pub async fn load(api: &Api, namespace: &str) -> Result<View, Failure> {
+    let policies = List::of("RotationPolicy", POLICIES);
+    let pools = List::of("NodePool", NODEPOOLS);
+    let claims = List::of("NodeClaim", NODECLAIMS);
+    let placeholders = List::of("Pod", pods(namespace)).labelled(keys::SURGE_FOR);
+    let marked = List::of("Node", NODES).labelled(format!("{}=true", keys::MARKED)).metadata();
+    let (policies, pools, claims, placeholders, marked) = futures::try_join!(
+        policies.read(api, policy),
+        pools.read(api, item::<NodePool>),
+        claims.read(api, item::<NodeClaim>),
+        placeholders.read(api, item::<Pod>),
+        marked.read(api, item::<Node>),
+    )?;
+    let mut unreadable = Vec::new();
+    Ok(View {
+        policies: by_name(policies, &mut unreadable, |policy| policy.name.clone()),
+        pools: by_name(pools, &mut unreadable, |pool| pool.metadata.name.clone()),
+        claims: by_name(claims, &mut unreadable, |claim| claim.metadata.name.clone()),
+        placeholders: by_name(placeholders, &mut unreadable, |pod| pod.metadata.name.clone().unwrap_or_default()),
+        marked: by_name(marked, &mut unreadable, |node| node.metadata.name.clone()),
+        unreadable,
+        facts: Facts::default(),
+    })
+}
+
+/// Reads one item of a list.
+pub fn item<T: serde::de::DeserializeOwned>(raw: &RawValue) -> Result<T, String> {
+    parse(raw.get())
+}
+
+fn policy(raw: &RawValue) -> Result<Policy, String> {
+    Ok(read::policy(&parse(raw.get())?))
+}
+
+fn by_name<T>(listed: Listed<T>, unreadable: &mut Vec<Unreadable>, name: impl Fn(&T) -> String) -> BTreeMap<String, T> {
+    unreadable.extend(listed.unreadable);
+    listed.items.into_iter().map(|item| (name(&item), item)).collect()
+}

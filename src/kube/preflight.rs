@@ -1,0 +1,82 @@
+//! Before anything else: does the API server serve what a pass needs, and may we read it? One short list of each
+//! resource proves it; all of discovery is never walked. The answers also set the clock.
+
+use http::Request;
+use kube::{api::ListParams, core::Request as Resource};
+
+use super::{
+    call::{Api, CallError},
+    resource::{NODECLAIMS, NODEPOOLS, POLICIES},
+};
+
+/// What is needed, and what it means when it is missing.
+const NEEDED: [(&str, &str, &str); 3] = [
+    (NODEPOOLS, "nodepools.karpenter.sh/v1", "is Karpenter v1 installed?"),
+    (NODECLAIMS, "nodeclaims.karpenter.sh/v1", "is Karpenter v1 installed?"),
+    (POLICIES, "rotationpolicies.noderotation.io/v1alpha1", "apply the CRD that `noderotation crd` prints"),
+];
+
+/// Why a pass can't begin.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PreflightError {
+    /// The API server doesn't know the resource.
+    #[error("the API server does not serve {resource}: {hint} (it says: {words})")]
+    NotServed {
+        /// The resource, as `plural.group/version`.
+        resource: &'static str,
+        /// What to do.
+        hint: &'static str,
+        /// The server's words.
+        words: String,
+    },
+    /// We may not read it.
+    #[error("the verb `list` on {resource} is not allowed (the API server says: {words})")]
+    Forbidden {
+        /// The resource.
+        resource: &'static str,
+        /// The server's words.
+        words: String,
+    },
+    /// The API server does not know who we are.
+    #[error("the API server does not accept the credentials (it says: {words})")]
+    Unauthorized {
+        /// The server's words.
+        words: String,
+    },
+    /// Nobody answers, or with an error.
+    #[error("list {resource}: {source}")]
+    Unreachable {
+        /// The resource.
+        resource: &'static str,
+        /// Why.
+        source: CallError,
+    },
+}
+
+/// Proves that a pass can begin, and sets the clock.
+///
+/// # Errors
+/// [`PreflightError`] for the first resource that is missing.
+pub async fn preflight(api: &Api) -> Result<(), PreflightError> {
+    let [pools, claims, policies] = NEEDED.map(|(path, resource, hint)| prove(api, path, resource, hint));
+    let proofs = futures::join!(pools, claims, policies);
+    if !api.clock.is_of_server() {
+        tracing::warn!("the API server's answers carry no Date: the local clock is used");
+    }
+    proofs.0.and(proofs.1).and(proofs.2)
+}
+
+async fn prove(api: &Api, path: &str, resource: &'static str, hint: &'static str) -> Result<(), PreflightError> {
+    let request = one_item(path).map_err(|error| PreflightError::Unreachable { resource, source: CallError::Broken(error.to_string()) })?;
+    match api.read(&request).await {
+        Ok(_) => Ok(()),
+        Err(CallError::Status { code: 404, words, .. }) => Err(PreflightError::NotServed { resource, hint, words }),
+        Err(CallError::Status { code: 403, words, .. }) => Err(PreflightError::Forbidden { resource, words }),
+        Err(CallError::Status { code: 401, words, .. }) => Err(PreflightError::Unauthorized { words }),
+        Err(source) => Err(PreflightError::Unreachable { resource, source }),
+    }
+}
+
+fn one_item(path: &str) -> Result<Request<Vec<u8>>, kube::core::request::Error> {
+    Resource::new(path).list_metadata(&ListParams::default().limit(1))
+}

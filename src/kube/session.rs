@@ -1,0 +1,175 @@
+//! One pass's hold on the cluster: [`Cluster`] on a real API server.
+
+use std::{
+    collections::BTreeSet,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use kube::{
+    api::{Patch, PatchParams},
+    core::Request as Resource,
+};
+use serde_json::{Value, json};
+
+use super::{
+    call::Api,
+    events,
+    execute::Executor,
+    facts,
+    faults::Faults,
+    lease::{self, Acquisition, Held, Lease},
+    load,
+    preflight::{PreflightError, preflight},
+    resource::POLICIES,
+    stop::Stop,
+};
+use crate::{
+    api::{keys::PROGRAM, time::Time},
+    clock::Clock,
+    cluster::{Cluster, Failure},
+    rotation::effect::{Effect, Outcome, apply},
+    view::{Need, View},
+};
+
+/// How a pass uses the cluster.
+#[derive(Debug, Clone)]
+pub struct Terms {
+    /// Where the Lease and the placeholders are.
+    pub namespace: String,
+    /// How long the pass may take.
+    pub deadline: Duration,
+    /// One limit for every request instead of our own.
+    pub request_timeout: Option<Duration>,
+    /// Tells when a signal has come.
+    pub stop: Stop,
+}
+
+/// A connection on which a pass can begin: preflight is done, the clock is the server's. It reads, and writes nothing
+/// until it holds the Lease.
+pub struct Session {
+    api: Api,
+    guard: Guard,
+    faults: Faults,
+    namespace: String,
+    identity: String,
+    pass: String,
+}
+
+/// What every write has to pass: no signal, time left, the Lease ours.
+pub struct Guard {
+    api: Api,
+    lease: Option<Lease>,
+}
+
+impl Guard {
+    /// Whether this may be written now.
+    ///
+    /// # Errors
+    /// [`Failure`] that says what forbids it.
+    pub fn permits(&self, attempted: &str) -> Result<(), Failure> {
+        if self.api.stop.requested().is_some() {
+            return Err(Failure::Interrupted(attempted.into()));
+        }
+        if Instant::now() >= self.api.deadline {
+            return Err(Failure::Deadline(attempted.into()));
+        }
+        match &self.lease {
+            Some(lease) => lease.permits(self.api.clock.now()).map_err(Failure::LeaseLost),
+            None => Err(Failure::LeaseLost("it was not taken".into())),
+        }
+    }
+}
+
+impl Session {
+    /// Begins: preflight, and with it the clock.
+    ///
+    /// # Errors
+    /// [`PreflightError`].
+    pub async fn open(client: kube::Client, terms: Terms) -> Result<Self, PreflightError> {
+        let mut api = Api::new(client, terms.deadline, terms.stop);
+        if let Some(limit) = terms.request_timeout {
+            api = api.limited(limit);
+        }
+        preflight(&api).await?;
+        Ok(Self {
+            guard: Guard { api: api.clone(), lease: None },
+            api,
+            faults: Faults::from_env(),
+            namespace: terms.namespace,
+            identity: lease::identity(),
+            pass: format!("{:016x}", rand::random::<u64>()),
+        })
+    }
+
+    /// Takes the Lease, so that writes are allowed; waits for as long as `patience` while another holds it. `Some`: it is
+    /// still held.
+    ///
+    /// # Errors
+    /// [`Failure`] where the Lease can't be read or written.
+    pub async fn take_lease(&mut self, patience: Duration) -> Result<Option<Held>, Failure> {
+        match lease::acquire(&self.api, &self.namespace, &self.identity, patience).await? {
+            Acquisition::Ours(lease) => {
+                self.guard.lease = Some(lease);
+                Ok(None)
+            }
+            Acquisition::Held(held) => Ok(Some(held)),
+        }
+    }
+
+    /// Gives the Lease back, after the last write.
+    pub async fn close(self) {
+        if let Some(lease) = self.guard.lease {
+            lease.release().await;
+        }
+    }
+
+    /// The clock that the API server's answers set.
+    pub fn clock(&self) -> Arc<Clock> {
+        Arc::clone(&self.api.clock)
+    }
+
+    /// The id that signs this pass's writes.
+    pub fn pass_id(&self) -> &str {
+        &self.pass
+    }
+}
+
+impl Cluster for Session {
+    fn now(&self) -> Time {
+        self.api.clock.now()
+    }
+
+    async fn load(&self) -> Result<View, Failure> {
+        load::load(&self.api, &self.namespace).await
+    }
+
+    async fn read(&self, view: &mut View, needs: &BTreeSet<Need>) {
+        facts::read(&self.api, &self.namespace, view, needs).await;
+    }
+
+    async fn apply(&self, effect: &Effect) -> Result<Outcome, Failure> {
+        let executor = Executor { api: &self.api, guard: &self.guard, faults: &self.faults, pass: &self.pass };
+        executor.perform(&effect.target(), |fresh| apply(effect, fresh, &self.pass)).await
+    }
+
+    async fn tell(&self, notices: &[crate::rotation::notice::Notice]) {
+        events::tell(&self.api, &self.guard, &self.identity, &self.pass, notices).await;
+    }
+
+    /// A merge patch: a field that is to go has to be there as `null`.
+    async fn write_status(&self, policy: &str, resource_version: &str, status: &Value) -> Result<(), Failure> {
+        let attempted = format!("patch the status of RotationPolicy {policy}");
+        self.guard.permits(&attempted)?;
+        let patch = Patch::Merge(json!({"metadata": {"resourceVersion": resource_version}, "status": status}));
+        let params = PatchParams { field_manager: Some(PROGRAM.into()), ..PatchParams::default() };
+        let request = Resource::new(POLICIES).patch_subresource("status", policy, &params, &patch);
+        let request = request.map_err(|error| Failure::Call { attempted: attempted.clone(), why: error.to_string() })?;
+        match self.api.write(&request).await {
+            Ok(_) => Ok(()),
+            // Changed or deleted meanwhile: the next pass sees it as it is then.
+            Err(error) if matches!(error.code(), Some(404 | 409)) => Ok(()),
+            Err(error) => Err(error.failure(&attempted)),
+        }
+    }
+}

@@ -88,6 +88,7 @@ fn long_names_get_different_valid_labels_and_the_annotation_has_the_whole() {
     let labels: Vec<String> = [&first, &second, &third].into_iter().map(|claim| surge_for_label(claim)).collect();
     assert!(labels.iter().all(|label| is_label_value(label)), "{labels:?}");
     assert_ne!(labels[0], labels[1]);
+    assert!(["abc-", "-abc", "a b", "", "é"].into_iter().all(|odd| is_label_value(&surge_for_label(odd))));
     let pod = placeholder(&settings(), &pool(), &first, &Resources::default(), NodeAffinity::default());
     assert_eq!(claim_of(&pod), Some(first.as_str()));
     assert_eq!(pod.metadata.labels.unwrap()[keys::SURGE_FOR], labels[0]);

@@ -1,6 +1,7 @@
 //! The command line as its users meet it: help, errors and exit codes of the built program.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic anywhere")]
+
 use assert_cmd::Command;
 
 /// The program, without anything that this machine's environment would add.

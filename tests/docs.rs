@@ -142,3 +142,13 @@ fn anchor(line: &str) -> Option<String> {
     let kept = heading.to_lowercase().chars().filter(|next| next.is_alphanumeric() || " -_".contains(*next)).collect::<String>();
     Some(kept.replace(' ', "-"))
 }
+
+#[test]
+fn the_policy_to_copy_is_valid() {
+    let text = fs::read_to_string(root().join("README.md")).unwrap();
+    let blocks: Vec<&str> = text.split("```").filter(|block| block.contains("kind: RotationPolicy\n")).collect();
+    assert_eq!(blocks.len(), 1);
+    let yaml = blocks[0].strip_prefix("yaml\n").unwrap();
+    let policy = noderotation::policy::read::policy(&serde_yaml_ng::from_str(yaml).unwrap());
+    assert_eq!(policy.problems, []);
+}

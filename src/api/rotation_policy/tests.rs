@@ -80,11 +80,17 @@ fn the_policies_of_the_docs_are_valid_and_one_spells_out_the_defaults() {
     assert_eq!(read, Settings { windows: read.windows.clone(), ..Settings::default() });
 }
 
-/// A rule of the schema: its path, the expression and the message.
+/// The rules of the schema: path, expression and message. Of a pattern's own rule only that it has one.
 fn rules(schema: &Value, path: &str, found: &mut Vec<String>) {
+    let mut patterns = usize::from(schema["pattern"].is_string());
     for rule in schema["x-kubernetes-validations"].as_array().into_iter().flatten() {
+        if schema["pattern"].as_str().is_some_and(|pattern| rule["rule"] == format!("self.matches('{pattern}')")) {
+            patterns -= 1;
+            continue;
+        }
         found.push(format!("{path}: {} | {}", rule["rule"].as_str().unwrap(), rule["message"].as_str().unwrap()));
     }
+    assert_eq!(patterns, 0, "{path} has a pattern without words");
     for (name, field) in schema["properties"].as_object().into_iter().flatten() {
         rules(field, &format!("{path}.{name}"), found);
     }
@@ -102,7 +108,9 @@ fn every_rule_says_what_would_be_right() {
     let expected = [
         "spec.maintenanceWindows[]: self.start != self.end | end must be another time than start; a whole day is \"00:00\" to \"24:00\""
             .to_owned(),
-        "spec.maintenanceWindows[].days: size(self) > 0 | list the days, of Mon, Tue, Wed, Thu, Fri, Sat, Sun".to_owned(),
+        "spec.maintenanceWindows[].days: size(self) > 0 && self.all(day, day.lowerAscii() in ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun']) | \
+         list the days, each one of Mon, Tue, Wed, Thu, Fri, Sat, Sun"
+            .to_owned(),
         "spec.nodePoolSelector.matchExpressions[]: self.operator in ['In', 'NotIn'] ? has(self.values) && size(self.values) > 0 : \
          !has(self.values) || size(self.values) == 0 | In and NotIn need at least one value, Exists and DoesNotExist take none"
             .to_owned(),

@@ -1,6 +1,22 @@
 //! The census of a pool's claims and the choice of the next candidate (§5).
 
-use crate::api::time::Time;
+use std::collections::{BTreeMap, BTreeSet};
+
+use chrono::TimeDelta;
+
+use crate::{
+    api::{
+        karpenter::{Node, NodeClaim},
+        keys,
+        time::{Time, later},
+    },
+    policy::Settings,
+    rotation::{effect::retry_count, state::State},
+    schedule::{
+        derive::{Derivation, Lifetime},
+        window::Schedule,
+    },
+};
 
 /// Where a claim stands; every claim is in exactly one bucket, the first that fits in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -11,16 +27,32 @@ pub enum Bucket {
     Deleting,
     /// `expired`.
     Terminal,
-    /// Its Node carries the operator's do-not-disrupt.
+    /// Its Node carries the operator's do-not-disrupt. Known only where a claim of the pool is triggered.
     OptedOut,
     /// No Node, Node gone, or not Ready.
     NotReady,
     /// Too young.
     NotTriggered,
-    /// A failed attempt is too recent.
+    /// A failed attempt is too recent, or this pass's sweep fails it.
     InBackoff,
     /// May be rotated now.
     Eligible,
+}
+
+impl Bucket {
+    /// The name for people, in kebab case.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::InFlight => "in-flight",
+            Self::Deleting => "deleting",
+            Self::Terminal => "terminal",
+            Self::OptedOut => "opted-out",
+            Self::NotReady => "not-ready",
+            Self::NotTriggered => "not-triggered",
+            Self::InBackoff => "in-backoff",
+            Self::Eligible => "eligible",
+        }
+    }
 }
 
 /// A claim that may be rotated.
@@ -36,4 +68,177 @@ pub struct Candidate {
     pub deadline: Option<Time>,
     /// When it was triggered.
     pub triggered_at: Option<Time>,
+}
+
+/// What the census is taken with.
+pub struct Rules<'a> {
+    /// The settings of the policy.
+    pub settings: &'a Settings,
+    /// Its schedule.
+    pub schedule: &'a Schedule,
+    /// The time between passes.
+    pub cadence: TimeDelta,
+    /// Now.
+    pub now: Time,
+}
+
+/// The claims of one pool, counted and sorted.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Census {
+    /// Claims per bucket.
+    pub buckets: BTreeMap<Bucket, usize>,
+    /// The eligible ones: earliest deadline first (none is last), then oldest, then by name.
+    pub candidates: Vec<Candidate>,
+    /// Claims whose lifetime is no longer than their lead time, by name.
+    pub short_lead: Vec<String>,
+    /// Claims past their trigger, whatever else holds them; by name.
+    pub triggered: BTreeSet<String>,
+    /// The earliest deadline of a claim that isn't being deleted.
+    pub next_deadline: Option<Time>,
+    /// The largest retry count.
+    pub retry_count: u32,
+    /// The next moment at which a claim changes its bucket by time alone.
+    pub next_change: Option<Time>,
+}
+
+impl Rules<'_> {
+    /// The derivation for one claim, by its own lifetime.
+    pub fn derivation(&self, claim: &NodeClaim) -> Derivation {
+        let lifetime = Lifetime { expire_after: claim.expire_after(), grace: claim.spec.grace() };
+        Derivation::of(self.settings, self.schedule, lifetime, self.cadence)
+    }
+
+    /// When a claim is triggered: past this instant it is due. `None` for never.
+    pub fn trigger(&self, claim: &NodeClaim) -> Option<Time> {
+        Some(later(claim.metadata.creation_timestamp?, self.derivation(claim).age_threshold?))
+    }
+
+    /// Whether a claim is past its trigger.
+    pub fn is_triggered(&self, claim: &NodeClaim) -> bool {
+        self.trigger(claim).is_some_and(|trigger| self.now > trigger)
+    }
+
+    /// When a failed claim may be tried again: after its escalated backoff, or when the next occurrence opens (§4.4).
+    /// `None` where nothing holds it.
+    pub fn backoff_until(&self, claim: &NodeClaim) -> Option<Time> {
+        let failed_at = claim.metadata.stamp(keys::FAILED_AT).time()?;
+        let backoff = escalated(self.settings.retry_backoff, retry_count(&claim.metadata));
+        // A stamp from a wrong clock must not hold the claim for good.
+        if failed_at > later(self.now, backoff) {
+            return None;
+        }
+        let until = later(failed_at, backoff);
+        let until = self.schedule.next_start(failed_at).map_or(until, |opens| opens.min(until));
+        (self.now < until).then_some(until)
+    }
+
+    /// Takes the census. `nodes` is the metadata of the pool's Nodes, or `None` where no claim is triggered and it was
+    /// not read; `in_flight` is the anchored claim, `swept` those that this pass's sweep fails.
+    pub fn census<'a>(
+        &self,
+        claims: impl Iterator<Item = &'a NodeClaim>,
+        nodes: Option<&BTreeMap<String, Node>>,
+        in_flight: Option<&str>,
+        swept: &BTreeSet<String>,
+    ) -> Census {
+        let mut census = Census::default();
+        for claim in claims {
+            let bucket = self.bucket(claim, nodes, in_flight, swept);
+            *census.buckets.entry(bucket).or_default() += 1;
+            self.note(&mut census, claim, bucket);
+        }
+        census.candidates.sort_by(|a, b| {
+            let key = |candidate: &Candidate| (candidate.deadline.is_none(), candidate.deadline, candidate.created);
+            key(a).cmp(&key(b)).then_with(|| a.claim.cmp(&b.claim))
+        });
+        census
+    }
+
+    fn note(&self, census: &mut Census, claim: &NodeClaim, bucket: Bucket) {
+        let name = &claim.metadata.name;
+        let triggered_at = self.trigger(claim);
+        if self.is_triggered(claim) {
+            census.triggered.insert(name.clone());
+        }
+        census.retry_count = census.retry_count.max(retry_count(&claim.metadata));
+        if bucket == Bucket::Deleting {
+            return;
+        }
+        let deadline = claim.deadline();
+        census.next_deadline = soonest(census.next_deadline, deadline);
+        let derivation = self.derivation(claim);
+        if let (Some(lifetime), Some(lead)) = (claim.expire_after(), derivation.lead_time)
+            && lifetime <= lead
+        {
+            census.short_lead.push(name.clone());
+        }
+        match bucket {
+            Bucket::Eligible => census.candidates.push(Candidate {
+                claim: name.clone(),
+                node: claim.node().unwrap_or_default().to_owned(),
+                created: claim.metadata.creation_timestamp.unwrap_or(self.now),
+                deadline,
+                triggered_at,
+            }),
+            Bucket::NotTriggered => census.next_change = soonest(census.next_change, triggered_at),
+            Bucket::InBackoff => census.next_change = soonest(census.next_change, self.backoff_until(claim)),
+            _ => {}
+        }
+    }
+
+    fn bucket(
+        &self,
+        claim: &NodeClaim,
+        nodes: Option<&BTreeMap<String, Node>>,
+        in_flight: Option<&str>,
+        swept: &BTreeSet<String>,
+    ) -> Bucket {
+        let meta = &claim.metadata;
+        let state = State::of(meta);
+        if in_flight == Some(meta.name.as_str()) {
+            return Bucket::InFlight;
+        }
+        if meta.is_deleting() {
+            return Bucket::Deleting;
+        }
+        if state == State::Expired {
+            return Bucket::Terminal;
+        }
+        let node = claim.node().and_then(|node| nodes?.get(node));
+        if node.is_some_and(is_opted_out) {
+            return Bucket::OptedOut;
+        }
+        let node_is_there = claim.node().is_some() && (nodes.is_none() || node.is_some());
+        if !node_is_there || !claim.is("Ready") {
+            return Bucket::NotReady;
+        }
+        if !self.is_triggered(claim) {
+            return Bucket::NotTriggered;
+        }
+        let in_backoff = state == State::Failed && self.backoff_until(claim).is_some();
+        // `pending` or `draining` without the anchor is what the sweep fails.
+        if in_backoff || swept.contains(&meta.name) || matches!(state, State::Pending | State::Draining) {
+            return Bucket::InBackoff;
+        }
+        Bucket::Eligible
+    }
+}
+
+/// Whether the operator protects this Node: the value is exactly `true`, and not ours.
+fn is_opted_out(node: &Node) -> bool {
+    node.metadata.annotation(keys::DO_NOT_DISRUPT) == Some("true") && node.metadata.annotation(keys::DO_NOT_DISRUPT_OWNED) != Some("true")
+}
+
+/// `retryBackoff * 2^(retry-count - 1)`, at most 8x.
+fn escalated(backoff: TimeDelta, retries: u32) -> TimeDelta {
+    let factor = 1 << retries.saturating_sub(1).min(3);
+    backoff.checked_mul(factor).unwrap_or(TimeDelta::MAX)
+}
+
+/// The earlier of two moments, where `None` is never.
+pub fn soonest(a: Option<Time>, b: Option<Time>) -> Option<Time> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (one, other) => one.or(other),
+    }
 }

@@ -6,14 +6,17 @@
 //! ```
 //!
 //! The core ([`api`], [`view`], [`policy`], [`schedule`], [`candidates`], [`surge`], [`rotation`]) is pure: no client, no
-//! clock, no logging, no randomness. [`pass` runs it over any [`cluster::Cluster`].
+//! clock, no logging, no randomness. [`pass`] runs it over any [`cluster::Cluster`]; [`kube`] is the real one.
 
 pub mod api;
 pub mod candidates;
+pub mod cli;
 pub mod clock;
 pub mod cluster;
 pub mod kube;
+pub mod pass;
 pub mod policy;
+pub mod report;
 pub mod rotation;
 pub mod schedule;
 pub mod surge;

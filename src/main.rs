@@ -1,3 +1,8 @@
-//! The `noderotation` program.
+//! The `noderotation` program: parses the command line, does what it says, and maps the result to an exit code.
 
-fn main() {}
+use clap::Parser;
+use noderotation::cli::Cli;
+
+fn main() -> std::process::ExitCode {
+    Cli::parse().execute().into()
+}

@@ -6,8 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::{TimeDelta, Weekday};
 use chrono_tz::Tz;
 
+use crate::api::keys;
+
 pub mod read;
 pub mod resolve;
+pub mod selector;
+pub mod status;
 
 /// A RotationPolicy, read.
 #[derive(Debug, Clone, PartialEq)]
@@ -135,6 +139,42 @@ pub struct Window {
     pub start: u16,
     /// Minutes after midnight, 0 to 1440; not later than `start` means the next day.
     pub end: u16,
+}
+
+impl Settings {
+    /// `failurePause` where it is unset: as long as the cooldown, but not under ten minutes.
+    pub fn default_failure_pause(cooldown_after: TimeDelta) -> TimeDelta {
+        cooldown_after.max(TimeDelta::minutes(10))
+    }
+
+    /// `matchNodeRequirements.required` where it is unset: zonal volumes can follow, images run, prices stay.
+    pub fn default_required() -> Vec<String> {
+        [keys::ZONE_LABEL, "kubernetes.io/arch", "karpenter.sh/capacity-type"].map(String::from).into()
+    }
+}
+
+/// The one place of the defaults (§4). The CRD's schema has none: a default written into stored objects would stay there
+/// when it changes, and "unset" would no longer be told from "set" (`failurePause`, `required`). No windows: those must be
+/// given.
+impl Default for Settings {
+    fn default() -> Self {
+        let cooldown_after = TimeDelta::minutes(10);
+        Self {
+            age_threshold: AgeThreshold::Auto,
+            min_rotation_chances: 2,
+            windows: Vec::new(),
+            ready_timeout: TimeDelta::minutes(15),
+            cooldown_after,
+            failure_pause: Self::default_failure_pause(cooldown_after),
+            retry_backoff: TimeDelta::minutes(30),
+            provisioning_estimate: None,
+            drain_estimate: None,
+            drain_timeout: TimeDelta::hours(1),
+            required: Self::default_required(),
+            preferred: Vec::new(),
+            forceful_fallback: false,
+        }
+    }
 }
 
 impl Policy {

@@ -61,6 +61,8 @@ pub const ZONE_LABEL: &str = "topology.kubernetes.io/zone";
 pub const SURGE_PRIORITY_CLASS: &str = "noderotation-surge";
 /// The name of the Lease, the field manager and the reporting controller.
 pub const PROGRAM: &str = "noderotation";
+/// What the name of a placeholder begins with; the claim's name follows.
+pub const PLACEHOLDER_PREFIX: &str = "noderotation-surge-";
 /// The `reportingController` of our Events.
 pub const REPORTING_CONTROLLER: &str = "noderotation.io/noderotation";
 /// The default namespace of the program, its Lease and its placeholders.

@@ -35,11 +35,54 @@ pub fn parse_annotation(text: &str) -> Option<Time> {
     DateTime::parse_from_rfc3339(text.trim()).ok().map(|time| time.with_timezone(&Utc))
 }
 
-/// Reads a duration in Kubernetes' (Go's) syntax, such as `24h0m0s`; `Never` and anything else is `None`.
+/// Reads a duration in Kubernetes' (Go's) syntax, such as `24h0m0s`; `Never` and anything else is `None`, and so is one that
+/// Go could not hold. Not `kube`'s type: that one panics on a number too large, which any annotation may hold.
 pub fn parse_duration(text: &str) -> Option<TimeDelta> {
-    let duration: kube::core::Duration = text.parse().ok()?;
-    let span = TimeDelta::from_std(duration.into()).ok()?;
-    Some(if duration.is_negative() { -span } else { span })
+    let (negative, mut rest) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    if rest == "0" {
+        return Some(TimeDelta::zero());
+    }
+    if rest.is_empty() {
+        return None;
+    }
+    let mut nanoseconds = 0_i64;
+    while !rest.is_empty() {
+        let (whole, after) = digits(rest);
+        let (fraction, after) = after.strip_prefix('.').map_or(("", after), digits);
+        if whole.is_empty() && fraction.is_empty() {
+            return None;
+        }
+        let (unit, after) = after.split_at(after.find(|next: char| next.is_ascii_digit() || next == '.').unwrap_or(after.len()));
+        nanoseconds = nanoseconds.checked_add(part(whole, fraction, unit)?)?;
+        rest = after;
+    }
+    Some(TimeDelta::nanoseconds(if negative { -nanoseconds } else { nanoseconds }))
+}
+
+fn digits(text: &str) -> (&str, &str) {
+    text.split_at(text.find(|next: char| !next.is_ascii_digit()).unwrap_or(text.len()))
+}
+
+/// Nanoseconds of one number with its unit.
+fn part(whole: &str, fraction: &str, unit: &str) -> Option<i64> {
+    let scale: i64 = match unit {
+        "ns" => 1,
+        "us" | "\u{b5}s" | "\u{3bc}s" => 1_000,
+        "ms" => 1_000_000,
+        "s" => 1_000_000_000,
+        "m" => 60_000_000_000,
+        "h" => 3_600_000_000_000,
+        _ => return None,
+    };
+    let number = |text: &str| if text.is_empty() { Some(0) } else { text.parse::<i64>().ok() };
+    // More decimals than nanoseconds of an hour have are cut off, as Go does.
+    let fraction = &fraction[..fraction.len().min(15)];
+    let divisor = 10_i128.pow(u32::try_from(fraction.len()).ok()?);
+    let decimals = i128::from(number(fraction)?) * i128::from(scale) / divisor;
+    number(whole)?.checked_mul(scale)?.checked_add(i64::try_from(decimals).ok()?)
 }
 
 /// A duration for people and annotations, in Go's syntax without empty units: `119h41m`, `1h19m`, `45s`, `0s`.
@@ -76,6 +119,30 @@ mod tests {
         }
         assert_eq!(parse_duration("Never"), None);
         assert_eq!(parse_duration("14d"), None);
+    }
+
+    #[test]
+    fn every_form_of_go_is_read_exactly_and_none_panics() {
+        let read = |text| parse_duration(text).and_then(|span| span.num_nanoseconds());
+        let second = 1_000_000_000;
+        for (text, nanoseconds) in [
+            ("0", 0),
+            ("1.5h", 5400 * second),
+            ("-1m30s", -90 * second),
+            ("+.5s", second / 2),
+            ("1.s", second),
+            ("1ms2us3\u{b5}s4\u{3bc}s5ns", 1_009_005),
+            ("0.100000000000000000001h", 360 * second),
+            ("2562047h47m16.854775807s", i64::MAX),
+        ] {
+            assert_eq!(read(text), Some(nanoseconds), "{text}");
+        }
+        let huge = "9".repeat(400) + "h";
+        for text in
+            ["", "-", "1", "s", ".s", "1h1", "1 h", "1d", "--1s", "1h-1m", "2562047h47m16.854775808s", "99999999999999999999h", &huge]
+        {
+            assert_eq!(parse_duration(text), None, "{text}");
+        }
     }
 
     #[test]

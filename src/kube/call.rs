@@ -61,7 +61,7 @@ pub enum CallError {
         retry_after: Option<Duration>,
     },
     /// No answer, or not all of it, in time.
-    #[error("no complete answer within {}s", .0.as_secs())]
+    #[error("no complete answer within {0:?}")]
     Hung(Duration),
     /// The connection can't be made, or broke.
     #[error("{0}")]
@@ -206,6 +206,9 @@ impl Api {
     }
 
     async fn unless_ended<T>(&self, call: impl Future<Output = Result<T, CallError>>) -> Result<T, CallError> {
+        if Instant::now() >= self.deadline {
+            return Err(CallError::Deadline);
+        }
         tokio::select! {
             biased;
             _ = self.stop.wait() => Err(CallError::Interrupted),

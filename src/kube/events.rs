@@ -122,3 +122,6 @@ fn cut(text: &str, bytes: usize) -> String {
 fn cut_at(text: &str, bytes: usize) -> &str {
     &text[..text.floor_char_boundary(bytes)]
 }
+
+#[cfg(test)]
+mod tests;

@@ -119,6 +119,11 @@ impl Session {
         }
     }
 
+    #[cfg(test)]
+    pub(super) fn api(&self) -> &Api {
+        &self.api
+    }
+
     /// The id that signs this pass's writes.
     pub fn pass_id(&self) -> &str {
         &self.pass

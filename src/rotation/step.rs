@@ -159,6 +159,8 @@ pub struct Assessment {
     pub next_deadline: Option<Time>,
     /// The largest retry count of the pool's claims.
     pub retry_count: u32,
+    /// The next moment at which a claim changes its bucket by time alone.
+    pub next_change: Option<Time>,
     /// The rotation in flight.
     pub in_flight: Option<InFlight>,
     /// The drain is over its estimate.
@@ -194,6 +196,44 @@ pub struct InFlight {
     pub since: Option<Time>,
     /// What it waits for.
     pub waiting_for: String,
+}
+
+impl Assessment {
+    /// Follows the anchor after the step's last write on the pool (`None`: it was not written).
+    pub fn follow(&mut self, anchored: Option<Option<String>>) {
+        match anchored {
+            None => {}
+            Some(None) => self.in_flight = None,
+            Some(Some(claim)) if self.in_flight.as_ref().is_some_and(|in_flight| in_flight.claim == claim) => {}
+            Some(Some(claim)) => {
+                let waiting_for = "its surge was asked for in this pass".into();
+                self.in_flight = Some(InFlight { claim, node: None, state: State::Pending, since: None, waiting_for });
+            }
+        }
+    }
+}
+
+impl Step {
+    /// A step that does nothing yet.
+    pub fn of(assessment: Assessment, action: Action) -> Self {
+        Self { assessment, action, effects: Vec::new(), conditions: Vec::new(), wake_at: None, error: None }
+    }
+
+    /// A step that can't be decided; the pool counts as failed in this pass.
+    pub fn failed(assessment: Assessment, error: String) -> Self {
+        let mut step = Self::of(assessment, Action { code: "hold", detail: error.clone() });
+        step.error = Some(error);
+        step
+    }
+
+    /// The same step, waiting for this.
+    pub fn waiting(mut self, detail: String) -> Self {
+        if let Some(in_flight) = &mut self.assessment.in_flight {
+            in_flight.waiting_for.clone_from(&detail);
+        }
+        self.action.detail = detail;
+        self
+    }
 }
 
 impl Planned {

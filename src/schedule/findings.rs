@@ -1,5 +1,10 @@
-//! What is wrong, or nearly wrong, with a policy on a pool (§4). Declared once; `docs/findings.md` is checked
+//! What is wrong, or nearly wrong, with a policy on a pool (§4). Declared once; the table in `docs/policies.md` is checked
 //! against [`FINDINGS`].
+
+use super::{derive::Derivation, window::Schedule};
+use crate::{api::karpenter::NodePool, policy::Policy};
+
+mod checks;
 
 /// How bad a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -62,3 +67,51 @@ impl Code {
         FINDINGS[self as usize].2
     }
 }
+
+/// Every finding on a pool, in the order of [`FINDINGS`]. `claims` is the number of its NodeClaims (`N`); `derivation` is that
+/// of the pool's template, which stands for its claims.
+///
+/// What a template says and nobody can read (the API server lets none in) counts as unset: an `expireAfter` as `Never`, a
+/// `terminationGracePeriod` as missing, and the latter is told.
+pub fn findings(policy: &Policy, schedule: &Schedule, pool: &NodePool, claims: usize, derivation: &Derivation) -> Vec<Finding> {
+    let on = On { policy, schedule, pool, claims: i64::try_from(claims).unwrap_or(i64::MAX), derivation };
+    FINDINGS.iter().filter_map(|(code, ..)| on.check(*code).map(|message| Finding { code: *code, message })).collect()
+}
+
+/// A policy on a pool.
+struct On<'a> {
+    policy: &'a Policy,
+    schedule: &'a Schedule,
+    pool: &'a NodePool,
+    claims: i64,
+    derivation: &'a Derivation,
+}
+
+impl On<'_> {
+    /// The message, where this finding holds.
+    fn check(&self, code: Code) -> Option<String> {
+        match code {
+            Code::NoWindows => self.no_windows(),
+            Code::KBelowOne => self.k_below_one(),
+            Code::KBelowTwo => self.k_below_two(),
+            Code::ANonPositive => self.a_non_positive(),
+            Code::OverrideNonPositive => self.override_non_positive(),
+            Code::OverrideGBelowOne => self.override_g_below_one(),
+            Code::OverrideGBelowK => self.override_g_below_k(),
+            Code::AVeryAggressive => self.a_very_aggressive(),
+            Code::TGPUnset => self.grace_unset(),
+            Code::HardCapExceeded => self.hard_cap_exceeded(),
+            Code::RetryBackoffShort => self.retry_backoff_short(),
+            Code::ThroughputBelowArrival => self.throughput_below_arrival(),
+            Code::ThroughputBurstShortfall => self.throughput_burst_shortfall(),
+            Code::RotationSpansNextWindow => self.rotation_spans_next_window(),
+            Code::ProvisioningEstimateAboveReadyTimeout => self.provisioning_estimate_clamped(),
+            Code::DrainEstimateAboveTGP => self.drain_estimate_clamped(),
+            Code::ZoneNotRequired => self.zone_not_required(),
+            Code::StaticNodePool => self.static_pool(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,15 @@
 //! The preconditions: what each effect does with a fresh copy of its object.
 
 use super::{Effect, End, Fresh, Verdict};
-use crate::api::karpenter::NodePool;
+use crate::api::{karpenter::NodePool, keys, meta::Meta};
+
+mod claim;
+mod node;
+mod pod;
+mod pool;
+
+pub use claim::retry_count;
+pub use node::is_marked;
 
 /// What a released anchor counted as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,11 +25,44 @@ pub enum Ended {
 }
 
 /// Judges an effect against a fresh copy of its object (`None`: there is no such object), for the pass with this id.
-pub fn apply(_effect: &Effect, _fresh: Option<&Fresh>, _pass: &str) -> Verdict {
-    Verdict::Already
+pub fn apply(effect: &Effect, fresh: Option<&Fresh>, pass: &str) -> Verdict {
+    match fresh {
+        None => absent(effect),
+        Some(Fresh::NodePool(fresh)) => pool::judge(effect, fresh, pass),
+        Some(Fresh::NodeClaim(fresh)) => claim::judge(effect, fresh, pass),
+        Some(Fresh::Node(fresh)) => node::judge(effect, fresh),
+        Some(Fresh::Pod(fresh)) => pod::judge(effect, fresh),
+    }
 }
 
-/// What the release of this pool's anchor counts as (§7).
-pub fn ended(_pool: &NodePool, _end: End) -> Ended {
-    Ended::Nothing
+/// What the release of this pool's anchor counts as: an unaccounted failure, else an expired claim, else success where
+/// the mirror says that the claim was draining, else force-expiry (§7).
+pub fn ended(pool: &NodePool, end: End) -> Ended {
+    match end {
+        End::Failed { .. } => Ended::Failure,
+        End::Expired => Ended::Expired,
+        End::Gone if pool::is_draining(&pool.metadata) => Ended::Success,
+        End::Gone => Ended::Expired,
+        End::NoRetry | End::WithoutOutcome => Ended::Nothing,
+    }
+}
+
+fn absent(effect: &Effect) -> Verdict {
+    match effect {
+        Effect::CreatePlaceholder { pod, .. } => match serde_json::to_value(pod) {
+            Ok(object) => Verdict::Create(object),
+            Err(error) => Verdict::NotMine(format!("the placeholder can't be written as JSON: {error}")),
+        },
+        _ => Verdict::Gone,
+    }
+}
+
+/// The effect's kind and the object's do not fit: a bug, answered by doing nothing.
+fn misdirected(effect: &Effect, kind: &str) -> Verdict {
+    Verdict::NotMine(format!("{effect:?} is not a write on a {kind}"))
+}
+
+/// Whether the pass with this id wrote the object last.
+fn is_signed(meta: &Meta, pass: &str) -> bool {
+    meta.annotation(keys::WRITTEN_BY) == Some(pass)
 }

@@ -1,0 +1,45 @@
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+
+# Debian packages that tests need, each with the program that shows that it is there.
+PACKAGES := prometheus-pushgateway:prometheus-pushgateway
+
+CARGO_DENY_VERSION := 0.20.2
+CARGO_DENY := target/tools/bin/cargo-deny
+
+.PHONY: help
+help: ## Say what can be made
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: test
+test: tools ## Build what is missing and run all tests
+	cargo test --workspace
+
+.PHONY: cluster
+cluster: ## Start a real control plane with a demo pool, until Ctrl-C
+	@cargo run --quiet -p control-plane --bin cluster
+
+.PHONY: tools
+tools: ## Build the control plane's programs and install the Debian packages that tests need
+	@tests/tools/build
+	@missing=(); \
+	for pair in $(PACKAGES); do command -v "$${pair#*:}" >/dev/null || missing+=("$${pair%%:*}"); done; \
+	if (( $${#missing[@]} )); then \
+	  echo "tools: installing $${missing[*]}"; \
+	  install() { DEBIAN_FRONTEND=noninteractive apt-get install --yes --quiet --no-install-recommends "$$@" >/dev/null; }; \
+	  install "$${missing[@]}" 2>/dev/null || { apt-get update --quiet >/dev/null; install "$${missing[@]}"; }; \
+	fi
+
+.PHONY: lint
+lint: $(CARGO_DENY) ## Check format, lints, licences and dependencies
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- -D warnings
+	$(CARGO_DENY) check bans licenses sources
+
+.PHONY: advisories
+advisories: $(CARGO_DENY) ## Check dependencies against the advisory database (which must be reachable)
+	$(CARGO_DENY) check advisories
+
+$(CARGO_DENY):
+	cargo install --locked --quiet --no-default-features --root target/tools --version $(CARGO_DENY_VERSION) cargo-deny

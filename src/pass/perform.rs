@@ -1,0 +1,122 @@
+//! Performs the effects of one step in order, tells what lands before the next one, and stops where the next pass has to
+//! look again.
+
+use crate::{
+    api::{events::Kind, keys},
+    cluster::{Cluster, Failure},
+    rotation::{
+        announce::{Told, told},
+        effect::{Fresh, Outcome},
+        notice::Notice,
+        step::Planned,
+        totals::Totals,
+    },
+};
+
+/// What came of a step's effects.
+#[derive(Debug, Default)]
+pub struct Performed {
+    /// Refusals and failed calls.
+    pub errors: Vec<String>,
+    /// What ends the whole pass.
+    pub aborted: Option<Failure>,
+    /// Conditions that came up, with the server's words.
+    pub conditions: Vec<Notice>,
+    /// The pool's totals as the last write left them.
+    pub totals: Option<Totals>,
+    /// Whether the pool has an anchor after the last write on it; `None` where none was made.
+    pub anchored: Option<Option<String>>,
+}
+
+impl Performed {
+    /// Whether the pool counts as failed.
+    pub fn failed(&self) -> bool {
+        !self.errors.is_empty() || self.aborted.is_some()
+    }
+}
+
+/// Performs effects in order.
+pub async fn perform(cluster: &impl Cluster, effects: &[Planned]) -> Performed {
+    let mut performed = Performed::default();
+    let mut instead = None;
+    for planned in effects {
+        match one(cluster, planned, &mut performed).await {
+            After::Next => {}
+            After::Stop => break,
+            After::Instead => {
+                instead = Some(&planned.on_refused.instead);
+                break;
+            }
+        }
+    }
+    // What undoes a refused attempt has nothing to undo itself.
+    for planned in instead.into_iter().flatten() {
+        if !matches!(one(cluster, planned, &mut performed).await, After::Next) {
+            break;
+        }
+    }
+    performed
+}
+
+enum After {
+    Next,
+    Stop,
+    Instead,
+}
+
+async fn one(cluster: &impl Cluster, planned: &Planned, performed: &mut Performed) -> After {
+    let outcome = match cluster.apply(&planned.effect).await {
+        Ok(outcome) => outcome,
+        Err(failure @ Failure::Call { .. }) => {
+            performed.errors.push(failure.to_string());
+            return After::Stop;
+        }
+        Err(failure) => {
+            performed.aborted = Some(failure);
+            return After::Stop;
+        }
+    };
+    performed.see(&outcome);
+    match &outcome {
+        Outcome::Landed { .. } | Outcome::Already => announce(cluster, planned, &outcome).await,
+        Outcome::Gone | Outcome::Raced(_) => tracing::debug!(effect = ?planned.effect, ?outcome, "not written"),
+        Outcome::Refused { status, words } => return performed.refused(planned, *status, words),
+    }
+    if planned.goes_on(&outcome) { After::Next } else { After::Stop }
+}
+
+async fn announce(cluster: &impl Cluster, planned: &Planned, outcome: &Outcome) {
+    match told(planned, outcome) {
+        None => {}
+        Some(Told::Log(line)) => tracing::info!("{line}"),
+        Some(Told::Notice(notice)) => {
+            let (pool, reason, message) = (&notice.pool, notice.reason, &notice.message);
+            match notice.kind {
+                Kind::Normal => tracing::info!(nodepool = pool, reason, "{message}"),
+                Kind::Warning => tracing::warn!(nodepool = pool, reason, "{message}"),
+            }
+            cluster.tell(std::slice::from_ref(&notice)).await;
+        }
+    }
+}
+
+impl Performed {
+    fn see(&mut self, outcome: &Outcome) {
+        if let Outcome::Landed { after: Some(Fresh::NodePool(pool)), .. } = outcome {
+            self.totals = Totals::of(&pool.metadata).ok();
+            self.anchored = Some(pool.metadata.annotation(keys::ACTIVE_ROTATION).map(str::to_owned));
+        }
+    }
+
+    fn refused(&mut self, planned: &Planned, status: u16, words: &str) -> After {
+        let target = planned.effect.target();
+        let what = format!("{:?} {}: the API server refuses the write ({status}): {words}", target.kind, target.name);
+        if let Some(notice) = &planned.on_refused.tell {
+            let mut notice = notice.clone();
+            notice.message = format!("{} ({status}): {words}", notice.message);
+            self.conditions.push(notice);
+        }
+        self.errors.push(what);
+        if planned.on_refused.instead.is_empty() { After::Stop } else { After::Instead }
+    }
+}

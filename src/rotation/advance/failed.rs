@@ -1,0 +1,59 @@
+//! An anchored `failed` claim (§7): only a crash leaves one, either between the failure and its accounting, or between
+//! the anchor of a retry and its attempt.
+
+use super::{ending, expire};
+use crate::{
+    api::{karpenter::NodeClaim, keys, time::Time},
+    policy::Policy,
+    rotation::{
+        attempt,
+        effect::End,
+        gates,
+        scene::Scene,
+        state::State,
+        step::{Action, Assessment, Step},
+    },
+    view::Missing,
+};
+
+/// An unaccounted failure first, then the deletion, then the retry or the release.
+pub fn failed(scene: &Scene<'_>, policy: &Policy, assessment: Assessment, claim: &NodeClaim) -> Result<Step, Missing> {
+    let name = &claim.metadata.name;
+    if let Some(failed_at) = unaccounted(scene, claim) {
+        let mut step = Step::of(assessment, Action { code: "account", detail: format!("counts the failed attempt on NodeClaim {name}") });
+        step.effects = ending(scene, claim, End::Failed { failed_at });
+        return Ok(step);
+    }
+    if claim.metadata.is_deleting() {
+        return Ok(expire(scene, assessment, claim, &[State::Failed]));
+    }
+    let rules = scene.rules(&policy.settings);
+    // A retry is a new attempt: it passes every gate of a start, the static one included.
+    let may_start = gates::closed(scene, policy, &assessment.findings).is_empty() && rules.backoff_until(claim).is_none();
+    if may_start {
+        match attempt::surge(scene, policy, claim)? {
+            Ok(surge) if surge.shortfall.is_none() => {
+                let mut step = Step::of(assessment, Action { code: "retry", detail: format!("tries NodeClaim {name} again") });
+                step.effects = attempt::begin(scene, claim, &[State::Failed]);
+                step.effects.extend(attempt::hold_node(scene, claim));
+                step.effects.push(attempt::create_placeholder(scene, claim, &surge));
+                step.conditions.extend(surge.notices);
+                return Ok(step);
+            }
+            Ok(_) | Err(_) => {}
+        }
+    }
+    let mut step = Step::of(
+        assessment,
+        Action { code: "release", detail: format!("releases the anchor on the failed NodeClaim {name}: no retry is due") },
+    );
+    step.effects = ending(scene, claim, End::NoRetry);
+    Ok(step)
+}
+
+/// A failure that no release has counted: later than every one that was.
+fn unaccounted(scene: &Scene<'_>, claim: &NodeClaim) -> Option<Time> {
+    let failed_at = claim.metadata.stamp(keys::FAILED_AT).time()?;
+    let accounted = scene.pool.metadata.stamp(keys::LAST_FAILURE_AT).time();
+    accounted.is_none_or(|accounted| failed_at > accounted).then_some(failed_at.min(scene.now))
+}

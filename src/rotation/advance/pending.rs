@@ -1,0 +1,171 @@
+//! `pending`: the surge is awaited, the old Node held. Every pass re-asserts what it wants; at readyTimeout all is undone.
+
+use chrono::TimeDelta;
+
+use super::released;
+use crate::{
+    api::{
+        events::Reason,
+        karpenter::NodeClaim,
+        keys,
+        time::{Time, format_duration, later, to_annotation},
+    },
+    policy::Policy,
+    rotation::{
+        attempt,
+        effect::{Effect, End},
+        fallback::delete_claim,
+        notice::{Notice, Regarding},
+        scene::Scene,
+        state::State,
+        step::{Action, Assessment, Planned, Say, Step},
+    },
+    surge::{self, PlaceholderState, placeholder_name},
+    view::Missing,
+};
+
+/// The step of a pool whose claim waits for its surge.
+pub fn pending(scene: &Scene<'_>, policy: &Policy, assessment: Assessment, claim: &NodeClaim) -> Result<Step, Missing> {
+    let started = started(scene.now, claim);
+    let timeout = policy.settings.ready_timeout;
+    if scene.now - started > timeout {
+        return rollback(scene, assessment, claim, started, timeout);
+    }
+    let name = &claim.metadata.name;
+    let pod_name = placeholder_name(name);
+    let pod = scene.view.placeholders.get(&pod_name);
+    let state = PlaceholderState::of(pod);
+    let mut step = Step::of(assessment, Action { code: "await-surge", detail: String::new() });
+    step.wake_at = Some(later(started, timeout + TimeDelta::seconds(1)));
+    step.effects = attempt::begin(scene, claim, &[State::None, State::Pending]);
+    step.effects.extend(attempt::hold_node(scene, claim));
+    step.effects.extend(
+        induced(scene, claim, &state)
+            .map(|induced| Planned::new(Effect::NoteSurgeClaim { claim: name.clone(), induced: induced.metadata.name.clone() })),
+    );
+    if let Some(until) = scene.frozen() {
+        let until = until.map_or("the freeze is mended or removed".into(), |until| format!("{} (frozen)", to_annotation(until)));
+        return Ok(step.waiting(format!(
+            "the surge for {name} is held until {until}; the attempt times out at {}",
+            to_annotation(later(started, timeout))
+        )));
+    }
+    match state {
+        PlaceholderState::Missing | PlaceholderState::Terminal { .. } => create(scene, policy, claim, state, step),
+        PlaceholderState::Terminating => Ok(step.waiting(format!("the earlier placeholder {pod_name} is terminating"))),
+        PlaceholderState::Unbound => unbound(scene, claim, &pod_name, step),
+        PlaceholderState::Bound { node, waiting } => {
+            let why = waiting.map_or("its container is starting".into(), |waiting| waiting.to_string());
+            Ok(step.waiting(format!("the placeholder is bound to Node {node} and not Running: {why}")))
+        }
+        PlaceholderState::Running { node } => {
+            match surge::ready(pod, scene.view.node(&node)?, claim.node().unwrap_or_default(), scene.name()) {
+                Ok(host) => Ok(to_draining(scene, claim, &host, started, step)),
+                Err(why) => Ok(step.waiting(why.to_string())),
+            }
+        }
+    }
+}
+
+/// An attempt's start that can't be read, or lies in the future, is stamped anew by this pass.
+fn started(now: Time, claim: &NodeClaim) -> Time {
+    claim.metadata.stamp(keys::STARTED_AT).time().filter(|started| *started <= now).unwrap_or(now)
+}
+
+/// The claim whose Node the placeholder is bound to.
+fn induced<'a>(scene: &Scene<'a>, claim: &NodeClaim, state: &PlaceholderState) -> Option<&'a NodeClaim> {
+    let induced = surge::induced(scene.claims.iter().copied(), scene.name(), state.node()?);
+    induced.filter(|induced| induced.metadata.name != claim.metadata.name)
+}
+
+/// One that ended (a kubelet refused it, it was evicted or preempted) counts as missing: same attempt, same deadline.
+fn create(scene: &Scene<'_>, policy: &Policy, claim: &NodeClaim, state: PlaceholderState, mut step: Step) -> Result<Step, Missing> {
+    let name = &claim.metadata.name;
+    let surge = match attempt::surge(scene, policy, claim)? {
+        Ok(surge) => surge,
+        Err(error) => {
+            step.error = Some(error.clone());
+            return Ok(step.waiting(error));
+        }
+    };
+    let mut detail = "its placeholder is created".to_owned();
+    if let PlaceholderState::Terminal { why } = state {
+        step.effects.push(scene.delete_placeholder(&placeholder_name(name), name));
+        detail = format!("its placeholder ended ({why}) and is created anew");
+    }
+    step.effects.push(attempt::create_placeholder(scene, claim, &surge));
+    step.conditions.extend(surge.notices);
+    Ok(step.waiting(detail))
+}
+
+fn unbound(scene: &Scene<'_>, claim: &NodeClaim, pod: &str, mut step: Step) -> Result<Step, Missing> {
+    let said = scene.view.events_about(pod)?;
+    if said.is_empty() {
+        return Ok(step.waiting(format!("the placeholder {pod} has no Node yet")));
+    }
+    let message = format!("The placeholder {pod} has no Node yet. {}", said.join("; "));
+    step.conditions.push(Notice::new(Reason::SurgeUnschedulable, Regarding::claim(&claim.metadata), scene.name(), message.clone()));
+    Ok(step.waiting(message))
+}
+
+/// The surge stands: the point of no return is the claim's delete. The placeholder goes right after it, since Karpenter
+/// would plan the drained Pods around it and launch a third node (§6).
+fn to_draining(scene: &Scene<'_>, claim: &NodeClaim, host: &str, started: Time, mut step: Step) -> Step {
+    let (pool, name) = (scene.name().to_owned(), claim.metadata.name.clone());
+    let wait = scene.now - started;
+    step.action = Action {
+        code: "drain",
+        detail: format!("Node {host} is Ready after {}: NodeClaim {name} is deleted and drains", format_duration(wait)),
+    };
+    step.wake_at = None;
+    step.effects.extend([
+        Planned::new(Effect::Freeze { node: host.into(), claim: name.clone() }),
+        Planned::new(Effect::MirrorDraining { pool, claim: name.clone(), at: scene.now, surge_wait: Some(wait) }),
+        Planned::new(Effect::MarkDraining { claim: name.clone(), from: &[State::Pending] })
+            .say(Say::Log(format!("the surge for NodeClaim {name} is Ready on Node {host} after {}: draining", format_duration(wait)))),
+        delete_claim(scene, claim),
+        scene.delete_placeholder(&placeholder_name(&name), &name),
+    ]);
+    step
+}
+
+/// The rollback (§6): what the attempt brought up, the placeholder, the marks; then `failed`, announced with the count
+/// that its write produced; then the pause and the total.
+fn rollback(scene: &Scene<'_>, assessment: Assessment, claim: &NodeClaim, started: Time, timeout: TimeDelta) -> Result<Step, Missing> {
+    let name = &claim.metadata.name;
+    let state = PlaceholderState::of(scene.view.placeholders.get(&placeholder_name(name)));
+    let action = Action {
+        code: "rollback",
+        detail: format!("readyTimeout {} has passed without a Ready surge for NodeClaim {name}", format_duration(timeout)),
+    };
+    let mut step = Step::of(assessment, action);
+    let noted = claim.metadata.annotation(keys::SURGE_CLAIM).and_then(|name| scene.claim(name));
+    let induced = noted.or_else(|| induced(scene, claim, &state)).filter(|induced| induced.metadata.name != *name);
+    for came in scene.claims.iter().filter(|came| surge::came_after(came, started) && !came.metadata.is_deleting()) {
+        let is_induced = induced.is_some_and(|induced| induced.metadata.name == came.metadata.name);
+        let unready = came.is("Registered") && !came.is("Initialized");
+        let Some(node) = came.node().filter(|_| is_induced || unready) else { continue };
+        let pods = scene.view.pods_on(node)?;
+        if (is_induced && surge::reapable(came, started, name, pods)) || surge::reapable_unready(came, scene.name(), started, name, pods) {
+            let reap = Effect::ReapClaim { claim: came.metadata.name.clone(), uid: came.metadata.uid.clone() };
+            let log = format!("reaped NodeClaim {}, which the failed attempt on {name} brought up", came.metadata.name);
+            step.effects.push(Planned::new(reap).gone_is_fine().say(Say::Log(log)));
+        } else if unready {
+            step.conditions.push(not_ready(scene, came, node));
+        }
+    }
+    let why = format!("no Ready surge within readyTimeout {}; the placeholder was {state}", format_duration(timeout));
+    step.effects.extend(scene.cleanup(name));
+    let say = Say::Failed { claim: Regarding::claim(&claim.metadata), pool: scene.name().into(), why };
+    step.effects.push(Planned::new(Effect::MarkFailed { claim: name.clone(), at: scene.now }).say(say));
+    step.effects.extend(released(scene, claim, End::Failed { failed_at: scene.now }));
+    Ok(step)
+}
+
+fn not_ready(scene: &Scene<'_>, came: &NodeClaim, node: &str) -> Notice {
+    let claim = &came.metadata.name;
+    let message = format!(
+        "NodeClaim {claim} (Node {node}) registered and never became Ready; other Pods than DaemonSets' are on it, so it is left alone. Karpenter does not end it by itself: look at the Node, and delete the NodeClaim if it is of no use."
+    );
+    Notice::new(Reason::SurgeNodeNotReady, scene.regarding(), scene.name(), message).on(claim.clone())
+}

@@ -1,0 +1,131 @@
+//! What a pass sees of a pool, before it decides anything: census, derivation, findings, gates.
+
+use super::{
+    broken, gates,
+    notice::{Notice, Regarding},
+    scene::Scene,
+    step::{Assessment, InFlight},
+    totals::Totals,
+};
+use crate::{
+    api::{
+        events::{Kind, Lasting, Reason},
+        keys,
+        meta::Stamp,
+    },
+    candidates::Census,
+    policy::resolve::Governance,
+    rotation::state::State,
+    schedule::{
+        derive::{Derivation, Lifetime},
+        findings::findings,
+    },
+    view::Missing,
+};
+
+/// Looks at the pool.
+pub fn assess(scene: &Scene<'_>) -> Result<Assessment, Missing> {
+    let mut assessment = Assessment {
+        pool: scene.name().into(),
+        totals: Totals::of(&scene.pool.metadata).unwrap_or_default(),
+        freeze_until: scene.pool.metadata.stamp(keys::FREEZE).time(),
+        in_flight: scene.anchor().map(|claim| in_flight(scene, claim)),
+        ..Assessment::default()
+    };
+    let Some(policy) = scene.policy else { return Ok(assessment) };
+    let census = census(scene)?;
+    let template = &scene.pool.spec.template.spec;
+    let lifetime = Lifetime { expire_after: template.expire_after(), grace: template.grace() };
+    let derivation = Derivation::of(&policy.settings, scene.schedule, lifetime, scene.config.cadence);
+    let findings = findings(policy, scene.schedule, scene.pool, scene.claims.len(), &derivation);
+    assessment.governed = true;
+    assessment.policy = Some(policy.name.clone());
+    if let Governance::Conflict(tied) = scene.governance {
+        assessment.conflict = tied.iter().map(|policy| policy.name.clone()).collect();
+    }
+    assessment.gates = gates::closed(scene, policy, &findings);
+    assessment.findings = findings;
+    assessment.derivation = Some(derivation);
+    assessment.window = scene.schedule.open_at(scene.now);
+    assessment.next_window = scene.schedule.next_start(scene.now);
+    assessment.short_lead = census.short_lead.len();
+    assessment.next_deadline = census.next_deadline;
+    assessment.retry_count = census.retry_count;
+    assessment.next_change = census.next_change;
+    assessment.census = census.buckets;
+    assessment.candidates = census.candidates;
+    Ok(assessment)
+}
+
+/// The census; Node metadata is read only where a claim is triggered.
+pub fn census(scene: &Scene<'_>) -> Result<Census, Missing> {
+    let Some(policy) = scene.policy else { return Ok(Census::default()) };
+    let rules = scene.rules(&policy.settings);
+    let any_triggered = scene.claims.iter().any(|claim| rules.is_triggered(claim));
+    let nodes = if any_triggered { Some(scene.view.nodes_of_pool(scene.name())?) } else { None };
+    Ok(rules.census(scene.claims.iter().copied(), nodes, scene.anchor(), &scene.swept.claims))
+}
+
+fn in_flight(scene: &Scene<'_>, name: &str) -> InFlight {
+    let claim = scene.claim(name);
+    let state = claim.map_or(State::None, |claim| State::of(&claim.metadata));
+    let since = match state {
+        State::Draining => scene.pool.metadata.stamp(keys::DRAINING_AT).time(),
+        State::None | State::Pending => claim.and_then(|claim| claim.metadata.stamp(keys::STARTED_AT).time()),
+        State::Failed => claim.and_then(|claim| claim.metadata.stamp(keys::FAILED_AT).time()),
+        State::Expired => claim.and_then(|claim| claim.metadata.deletion_timestamp),
+    };
+    let node = claim.and_then(|claim| claim.node()).map(str::to_owned);
+    InFlight { claim: name.into(), node, state, since, waiting_for: String::new() }
+}
+
+/// The conditions that hold on the pool whatever its step does.
+pub fn conditions(scene: &Scene<'_>, assessment: &Assessment) -> Vec<Notice> {
+    let pool = assessment.pool.as_str();
+    let mut notices: Vec<Notice> = assessment
+        .findings
+        .iter()
+        .map(|finding| Notice {
+            regarding: scene.regarding(),
+            pool: pool.into(),
+            reason: finding.code.name(),
+            kind: Kind::Warning,
+            lasting: Lasting::Condition,
+            subject: String::new(),
+            message: finding.message.clone(),
+        })
+        .collect();
+    for gate in &assessment.gates {
+        let reason = match gate.code {
+            "conflict" => Reason::PolicyConflict,
+            "invalid-policy" => Reason::PolicyInvalid,
+            _ => continue,
+        };
+        notices.push(Notice::new(reason, scene.regarding(), pool, format!("No rotation starts: {}", gate.detail)));
+    }
+    if scene.policy.is_some() && scene.pool.metadata.stamp(keys::FREEZE) == Stamp::Unreadable {
+        let value = scene.pool.metadata.annotation(keys::FREEZE).unwrap_or_default();
+        let message = format!(
+            "{}: {value:?} is not an RFC 3339 time such as 2027-01-04T06:00:00Z. The pool counts as frozen until it is mended or removed.",
+            keys::FREEZE
+        );
+        notices.push(Notice::new(Reason::FreezeUnreadable, scene.regarding(), pool, message));
+    }
+    notices.extend(broken::notices(scene));
+    notices.extend(short_lead(scene));
+    notices
+}
+
+fn short_lead(scene: &Scene<'_>) -> Vec<Notice> {
+    let Some(policy) = scene.policy else { return Vec::new() };
+    let rules = scene.rules(&policy.settings);
+    let short = scene.claims.iter().filter(|claim| !claim.metadata.is_deleting()).filter_map(|claim| {
+        let (lifetime, lead) = (claim.expire_after()?, rules.derivation(claim).lead_time?);
+        (lifetime <= lead).then(|| {
+            let (lifetime, lead) = (crate::api::time::format_duration(lifetime), crate::api::time::format_duration(lead));
+            let message = format!("expireAfter {lifetime} is not longer than the lead time {lead}: the node is rotated at the first opportunity. Raise expireAfter, or add maintenance windows.");
+            Notice::new(Reason::ShortLead, Regarding::claim(&claim.metadata), scene.name(), message)
+        })
+    });
+    short.collect()
+}

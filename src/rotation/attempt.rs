@@ -1,0 +1,118 @@
+//! What every attempt asserts, at its start and in each later pass: the claim `pending`, its Node frozen and cordoned, its
+//! placeholder there.
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::api::core::v1::Pod;
+
+use super::{
+    effect::Effect,
+    notice::{Notice, Regarding},
+    scene::Scene,
+    start::{forget_writer, give_up, release},
+    state::State,
+    step::Planned,
+};
+use crate::{
+    api::{
+        events::Reason,
+        karpenter::{Node, NodeClaim},
+    },
+    policy::Policy,
+    rotation::effect::End,
+    surge::{self, Clamp, Limited, SurgeError},
+    view::{Missing, Need},
+};
+
+/// The surge that an attempt needs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Surge {
+    /// The placeholder.
+    pub pod: Box<Pod>,
+    /// What `spec.limits` lacks for it; `None` where it fits.
+    pub shortfall: Option<String>,
+    /// What the clamp did.
+    pub notices: Vec<Notice>,
+}
+
+/// Works out the surge for a claim; the inner error names what can't be read.
+pub fn surge(scene: &Scene<'_>, policy: &Policy, claim: &NodeClaim) -> Result<Result<Surge, String>, Missing> {
+    let Some(name) = claim.node() else { return Ok(Err(format!("NodeClaim {} has no Node", claim.metadata.name))) };
+    let (node, pods, nodes) = (scene.view.node(name), scene.view.pods_on(name), scene.view.nodes_of_pool(scene.name()));
+    let (node, pods, nodes) = match (node, pods, nodes) {
+        (Ok(node), Ok(pods), Ok(nodes)) => (node, pods, nodes),
+        (node, pods, nodes) => return Err(merge([node.err(), pods.err(), nodes.err()])),
+    };
+    let Some(node) = node else { return Ok(Err(format!("Node {name} of NodeClaim {} is gone", claim.metadata.name))) };
+    let rules = scene.rules(&policy.settings);
+    let due: Vec<&Node> =
+        scene.claims.iter().filter(|claim| rules.is_triggered(claim)).filter_map(|claim| nodes.get(claim.node()?)).collect();
+    Ok(fit(scene, policy, claim, node, pods, &due).map_err(|error| error.to_string()))
+}
+
+fn fit(scene: &Scene<'_>, policy: &Policy, claim: &NodeClaim, node: &Node, pods: &[Pod], due: &[&Node]) -> Result<Surge, SurgeError> {
+    let clamp = surge::request(scene.pool, claim, node, pods)?;
+    let shortfall: Vec<String> = surge::headroom(scene.pool, &clamp.request, scene.claims.len())?.iter().map(ToString::to_string).collect();
+    let settings = &policy.settings;
+    let affinity = surge::affinity(scene.pool, claim, node, &settings.required, &settings.preferred, due.iter().copied());
+    let pod = surge::placeholder(&scene.config.placeholder, scene.pool, &claim.metadata.name, &clamp.request, affinity.node_affinity);
+    Ok(Surge {
+        pod: Box::new(pod),
+        shortfall: (!shortfall.is_empty()).then(|| shortfall.join("; ")),
+        notices: clamp_notices(scene, claim, &clamp),
+    })
+}
+
+fn clamp_notices(scene: &Scene<'_>, claim: &NodeClaim, clamp: &Clamp) -> Vec<Notice> {
+    let notice = |reason, limited: &Limited, consequence: &str| {
+        let (wanted, limit) = (limited.wanted.canonical(&limited.resource), limited.limit.canonical(&limited.resource));
+        let message =
+            format!("{}: the Pods request {wanted}, Karpenter plans with {limit} beside the DaemonSets: {consequence}", limited.resource);
+        Notice::new(reason, Regarding::claim(&claim.metadata), scene.name(), message).on(limited.resource.clone())
+    };
+    let clamped = clamp.clamped.iter().map(|limited| notice(Reason::SurgeClamped, limited, "the placeholder requests that much"));
+    let refused = clamp.refused.iter().map(|limited| {
+        notice(
+            Reason::SurgeClampRefused,
+            limited,
+            "the placeholder requests all of it and will find no Node; lower the DaemonSets' requests",
+        )
+    });
+    clamped.chain(refused).collect()
+}
+
+fn merge(missing: [Option<Missing>; 3]) -> Missing {
+    let needs: BTreeSet<Need> = missing.into_iter().flatten().flat_map(|Missing(needs)| needs).collect();
+    Missing(needs)
+}
+
+/// Begins or re-asserts the attempt. Refused: nothing has been touched yet, so only the anchor goes.
+pub fn begin(scene: &Scene<'_>, claim: &NodeClaim, from: &'static [State]) -> Vec<Planned> {
+    let name = &claim.metadata.name;
+    let begin = Effect::BeginAttempt { claim: name.clone(), from, at: scene.now };
+    vec![Planned::new(begin).refused(None, vec![release(scene, name, End::WithoutOutcome), forget_writer(scene)])]
+}
+
+/// Freezes and cordons the claim's Node. A Node that is gone has nothing to hold.
+pub fn hold_node(scene: &Scene<'_>, claim: &NodeClaim) -> Vec<Planned> {
+    let Some(node) = claim.node() else { return Vec::new() };
+    let (node, name) = (node.to_owned(), claim.metadata.name.clone());
+    let effects = [Effect::Freeze { node: node.clone(), claim: name.clone() }, Effect::Cordon { node, claim: name }];
+    effects.map(|effect| Planned::new(effect).gone_is_fine().refused(Some(refused(scene, claim)), give_up(scene, claim))).into()
+}
+
+/// Creates the placeholder.
+pub fn create_placeholder(scene: &Scene<'_>, claim: &NodeClaim, surge: &Surge) -> Planned {
+    let effect = Effect::CreatePlaceholder { pod: surge.pod.clone(), claim: claim.metadata.name.clone() };
+    let mut undo = give_up(scene, claim);
+    let name = surge.pod.metadata.name.as_deref().unwrap_or_default();
+    if !scene.view.placeholders.contains_key(name) {
+        undo.insert(0, scene.delete_placeholder(name, &claim.metadata.name));
+    }
+    Planned::new(effect).refused(Some(refused(scene, claim)), undo)
+}
+
+fn refused(scene: &Scene<'_>, claim: &NodeClaim) -> Notice {
+    let regarding = Regarding::claim(&claim.metadata);
+    Notice::new(Reason::SurgeRefused, scene.regarding(), scene.name(), format!("The surge for NodeClaim {} is refused", regarding.name))
+}

@@ -1,0 +1,128 @@
+//! From the View to the steps: the sweep, then one step per NodePool. Pure; the order of the rules stands in [`step`].
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{
+    advance, assess, complete, fallback, governance,
+    scene::{Config, Scene, by_pool},
+    start,
+    step::{Action, Assessment, Planned, Step},
+    sweep::sweep,
+};
+use crate::{
+    api::{karpenter::NodeClaim, time::Time},
+    policy::{
+        Policy,
+        resolve::{Governance, governance as resolve},
+    },
+    schedule::window::Schedule,
+    view::{Missing, Need, View},
+};
+
+/// What a pass does.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Decision {
+    /// The sweep's writes, each on its own.
+    pub sweep: Vec<Planned>,
+    /// One step per NodePool.
+    pub steps: BTreeMap<String, Step>,
+    /// Why a pool has no step: an object of it, or a fact it needs, could not be read.
+    pub errors: BTreeMap<String, String>,
+}
+
+/// The facts that the steps still want. Reading them and asking again ends after at most [`ROUNDS`] rounds.
+pub fn needs(view: &View, now: Time, config: &Config) -> BTreeSet<Need> {
+    let known = |need: &Need| view.facts.failed.contains_key(need);
+    let (_, results) = results(view, now, config);
+    let missing = results.into_values().filter_map(Result::err).flat_map(|Missing(needs)| needs);
+    missing.filter(|need| !known(need)).collect()
+}
+
+/// How many rounds of [`needs`] a pass reads.
+pub const ROUNDS: usize = 4;
+
+/// Decides the whole pass.
+pub fn decide(view: &View, now: Time, config: &Config) -> Decision {
+    let (sweep, results) = results(view, now, config);
+    let mut decision = Decision { sweep, steps: BTreeMap::new(), errors: BTreeMap::new() };
+    for (pool, result) in results {
+        match result {
+            Ok(step) => {
+                decision.steps.insert(pool, step);
+            }
+            Err(missing) => {
+                decision.errors.insert(pool, unanswered(view, &missing));
+            }
+        }
+    }
+    for unreadable in view.unreadable.iter().filter(|unreadable| unreadable.kind == "NodePool") {
+        decision.errors.insert(unreadable.name.clone(), format!("NodePool {}: {}", unreadable.name, unreadable.why));
+    }
+    decision
+}
+
+fn unanswered(view: &View, missing: &Missing) -> String {
+    let why = |need: &Need| {
+        view.facts.failed.get(need).map_or_else(|| format!("{need:?} was not read in {ROUNDS} rounds"), |why| format!("{need:?}: {why}"))
+    };
+    missing.0.iter().map(why).collect::<Vec<_>>().join("; ")
+}
+
+fn results(view: &View, now: Time, config: &Config) -> (Vec<Planned>, BTreeMap<String, Result<Step, Missing>>) {
+    let (effects, swept) = sweep(view, now);
+    let schedules: BTreeMap<&str, Schedule> =
+        view.policies.values().map(|policy| (policy.name.as_str(), Schedule::of(&policy.settings.windows, now))).collect();
+    let claims = by_pool(view);
+    let never = Schedule::default();
+    let results = view.pools.iter().map(|(name, pool)| {
+        let governance = resolve(&view.policies, &pool.metadata.labels);
+        let policy = used(&governance);
+        let schedule = policy.and_then(|policy| schedules.get(policy.name.as_str())).unwrap_or(&never);
+        let claims: &[&NodeClaim] = claims.get(name.as_str()).map_or(&[], Vec::as_slice);
+        let scene = Scene { view, now, config, pool, claims, governance: &governance, policy, schedule, swept: &swept };
+        (name.clone(), step(&scene))
+    });
+    let results = results.collect();
+    (effects, results)
+}
+
+/// The policy whose fields are used: in a tie the first by name, so that what is in flight goes on.
+fn used<'a>(governance: &Governance<'a>) -> Option<&'a Policy> {
+    match governance {
+        Governance::Ungoverned => None,
+        Governance::Policy(policy) => Some(policy),
+        Governance::Conflict(tied) => tied.first().copied(),
+    }
+}
+
+/// The order of the rules for one pool.
+fn step(scene: &Scene<'_>) -> Result<Step, Missing> {
+    let assessment = assess::assess(scene)?;
+    let mut step = match (scene.anchor(), scene.policy) {
+        // A fallback that was started is finished, whatever windows, freezes and policies say since (§7).
+        (Some(claim), _) if scene.is_fallback() => fallback::resume(scene, assessment, claim)?,
+        // Nobody governs the pool any more: nothing else would ever clean up behind its rotation (§5.4).
+        (Some(claim), None) => governance::lost(scene, assessment, claim),
+        // What is in flight comes before everything that gates starts.
+        (Some(claim), Some(policy)) => advance::advance(scene, policy, assessment, claim)?,
+        (None, Some(policy)) => start::start(scene, policy, assessment)?,
+        (None, None) => idle(assessment),
+    };
+    step.conditions.extend(assess::conditions(scene, &step.assessment));
+    Ok(step)
+}
+
+fn idle(assessment: Assessment) -> Step {
+    Step::of(assessment, Action { code: "ungoverned", detail: "no RotationPolicy matches this pool".into() })
+}
+
+/// What completion, fallback and advance share: the anchor names a claim that is gone.
+pub(super) fn gone(scene: &Scene<'_>, assessment: Assessment, claim: &str) -> Result<Step, Missing> {
+    let unreadable = scene.view.unreadable.iter().find(|unreadable| unreadable.kind == "NodeClaim" && unreadable.name == claim);
+    if let Some(unreadable) = unreadable {
+        let mut step = Step::of(assessment, Action { code: "hold", detail: format!("NodeClaim {claim} can't be read") });
+        step.error = Some(format!("NodeClaim {claim}: {}", unreadable.why));
+        return Ok(step);
+    }
+    Ok(complete::complete(scene, assessment, claim))
+}

@@ -1,0 +1,139 @@
+//! Starting a rotation (§5.2 steps 2 and 3): gates, candidate, headroom, anchor, and at once the first attempt.
+
+use super::{
+    attempt::{self, Surge},
+    effect::{Effect, End},
+    notice::{Notice, Regarding},
+    scene::{Scene, restore},
+    state::State,
+    step::{Action, Assessment, Gate, Planned, Say, Step},
+};
+use crate::{
+    api::{
+        events::Reason,
+        karpenter::NodeClaim,
+        keys,
+        time::{Time, format_duration, to_annotation},
+    },
+    candidates::Candidate,
+    policy::Policy,
+    view::Missing,
+};
+
+/// The step of a governed pool without a rotation.
+pub fn start(scene: &Scene<'_>, policy: &Policy, assessment: Assessment) -> Result<Step, Missing> {
+    if let Some(gate) = assessment.gates.first() {
+        let detail = assessment.gates.iter().map(|gate| gate.detail.as_str()).collect::<Vec<_>>().join("; ");
+        let wake_at = wake(&assessment);
+        let code = gate.code;
+        let mut step = Step::of(assessment, Action { code: "gated", detail: format!("no start ({code}): {detail}") });
+        step.wake_at = wake_at;
+        return Ok(step);
+    }
+    let chosen = assessment.candidates.first().and_then(|candidate| Some((candidate.clone(), scene.claim(&candidate.claim)?)));
+    let Some((candidate, claim)) = chosen else {
+        let wake_at = wake(&assessment);
+        let mut step = Step::of(assessment, Action { code: "idle", detail: "no eligible candidate".into() });
+        step.wake_at = wake_at;
+        return Ok(step);
+    };
+    let bound = scene.rules(&policy.settings).derivation(claim).t_rot;
+    if policy.settings.forceful_fallback && candidate.deadline.is_some_and(|deadline| deadline - scene.now < bound) {
+        let why =
+            format!("{}: less than t_rot {} is left, and forcefulFallback is enabled", why(scene.now, &candidate), format_duration(bound));
+        return Ok(start_fallback(scene, assessment, claim, why));
+    }
+    let surge = match attempt::surge(scene, policy, claim)? {
+        Ok(surge) => surge,
+        Err(error) => return Ok(Step::failed(assessment, error)),
+    };
+    if let Some(shortfall) = &surge.shortfall {
+        return Ok(no_headroom(scene, assessment, claim, shortfall));
+    }
+    Ok(start_surge(scene, assessment, claim, &candidate, surge))
+}
+
+/// The next moment at which a pool without a rotation may change by time alone.
+fn wake(assessment: &Assessment) -> Option<Time> {
+    let gates = assessment.gates.iter().filter_map(|gate| gate.until);
+    let window = assessment.window.map(|window| window.end).into_iter().chain(assessment.next_window);
+    gates.chain(window).chain(assessment.next_change).min()
+}
+
+fn why(now: Time, candidate: &Candidate) -> String {
+    let age = format_duration(now - candidate.created);
+    let deadline = candidate.deadline.map_or("no deadline".into(), |deadline| format!("deadline {}", to_annotation(deadline)));
+    format!("NodeClaim {} on Node {}, age {age}, {deadline}", candidate.claim, candidate.node)
+}
+
+/// The pause after an earlier failure survives the new attempt, by the anchor's own write.
+fn failed_at(claim: &NodeClaim) -> Option<Time> {
+    (State::of(&claim.metadata) == State::Failed).then(|| claim.metadata.stamp(keys::FAILED_AT).time()).flatten()
+}
+
+fn start_surge(scene: &Scene<'_>, assessment: Assessment, claim: &NodeClaim, candidate: &Candidate, surge: Surge) -> Step {
+    let name = &candidate.claim;
+    let why = why(scene.now, candidate);
+    let anchor = Effect::Anchor { pool: scene.name().into(), claim: name.clone(), failed_at: failed_at(claim) };
+    let say = Say::Started { pool: scene.regarding(), why: why.clone() };
+    let mut step = Step::of(assessment, Action { code: "start", detail: format!("starts the rotation of {why}") });
+    step.effects.push(Planned::new(anchor).say(say));
+    step.effects.extend(attempt::begin(scene, claim, &[State::None, State::Failed]));
+    step.effects.extend(attempt::hold_node(scene, claim));
+    step.effects.push(attempt::create_placeholder(scene, claim, &surge));
+    step.conditions.extend(surge.notices);
+    step
+}
+
+/// Anchor, mode, mirror and total in one write (§7), then the deletion on the voluntary path.
+fn start_fallback(scene: &Scene<'_>, assessment: Assessment, claim: &NodeClaim, why: String) -> Step {
+    let (pool, name) = (scene.name().to_owned(), claim.metadata.name.clone());
+    let anchor = Effect::StartFallback { pool, claim: name.clone(), at: scene.now, failed_at: failed_at(claim) };
+    let mut step = Step::of(assessment, Action { code: "forceful-fallback", detail: format!("deletes {why}") });
+    step.effects.push(Planned::new(anchor).say(Say::Fallback { pool: scene.regarding(), why }));
+    step.effects.extend(super::fallback::delete(scene, claim));
+    step
+}
+
+fn no_headroom(scene: &Scene<'_>, mut assessment: Assessment, claim: &NodeClaim, shortfall: &str) -> Step {
+    let name = &claim.metadata.name;
+    let detail = format!("the surge for {name} does not fit spec.limits: {shortfall}");
+    assessment.gates.push(Gate { code: "headroom", detail: detail.clone(), until: None });
+    let wake_at = wake(&assessment);
+    let mut step = Step::of(assessment, Action { code: "gated", detail: format!("no start (headroom): {detail}") });
+    step.wake_at = wake_at;
+    let message = format!("No rotation starts: {detail}. Raise the limits of NodePool {} by at least one node.", scene.name());
+    step.conditions.push(Notice::new(Reason::InsufficientHeadroom, scene.regarding(), scene.name(), message));
+    step
+}
+
+/// What undoes an attempt that the API server refused after its anchor had landed: no anchor may stay whose claim has no
+/// `started-at` (§2, rehearsal).
+pub fn give_up(scene: &Scene<'_>, claim: &NodeClaim) -> Vec<Planned> {
+    let name = &claim.metadata.name;
+    let mut undo = scene.cleanup(name);
+    let listed = |node: &str| scene.view.marked.get(node).is_some_and(|node| node.metadata.annotation(keys::SURGE_FOR) == Some(name));
+    undo.extend(claim.node().filter(|node| !listed(node)).map(|node| restore(node, name)));
+    undo.push(Planned::new(Effect::ClearClaim { claim: name.clone() }).gone_is_fine());
+    undo.push(release(scene, name, End::WithoutOutcome).say(Say::Notice(Notice::new(
+        Reason::RotationReleased,
+        scene.regarding(),
+        scene.name(),
+        format!(
+            "The rotation of NodeClaim {} is given up: the API server refused one of its writes.",
+            Regarding::claim(&claim.metadata).name
+        ),
+    ))));
+    undo.push(forget_writer(scene));
+    undo
+}
+
+/// Releases the anchor.
+pub fn release(scene: &Scene<'_>, claim: &str, end: End) -> Planned {
+    Planned::new(Effect::Release { pool: scene.name().into(), claim: claim.into(), end, at: scene.now })
+}
+
+/// Removes the signature of the pass, the last thing of a rotation on its pool.
+pub fn forget_writer(scene: &Scene<'_>) -> Planned {
+    Planned::new(Effect::ForgetPoolWriter { pool: scene.name().into() }).gone_is_fine()
+}

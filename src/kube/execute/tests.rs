@@ -145,7 +145,7 @@ async fn a_throttled_write_is_sent_again_and_a_failing_one_only_thrice() {
     for _ in 0..3 {
         fake.fault("PATCH", refuse(500, "webhook failed"));
     }
-    assert_eq!(run(&session, &anchor()).await, "write NodePool web: patch NodePool web: HTTP 500: webhook failed");
+    assert_eq!(run(&session, &anchor()).await, "patch NodePool web: HTTP 500: webhook failed");
     assert_eq!(fake.sent("PATCH").len(), 3);
     fake.fault("PATCH", Fault::Throttle(3600));
     assert_eq!(run(&session, &anchor()).await, "patch NodePool web: HTTP 429: slow down");
@@ -230,5 +230,5 @@ async fn a_call_that_hangs_is_named() {
     for _ in 0..3 {
         fake.fault("PATCH", Fault::Hang);
     }
-    assert_eq!(run(&session, &anchor()).await, "write NodePool web: patch NodePool web: no complete answer within 50ms");
+    assert_eq!(run(&session, &anchor()).await, "patch NodePool web: no complete answer within 50ms");
 }

@@ -61,7 +61,7 @@ pub enum CallError {
         retry_after: Option<Duration>,
     },
     /// No answer, or not all of it, in time.
-    #[error("no complete answer within {}s", .0.as_secs())]
+    #[error("no complete answer within {0:?}")]
     Hung(Duration),
     /// The connection can't be made, or broke.
     #[error("{0}")]
@@ -127,7 +127,7 @@ impl CallError {
 impl Api {
     /// For a pass that has this long.
     pub fn new(client: kube::Client, budget: Duration, stop: Stop) -> Self {
-        let deadline = Instant::now() + budget;
+        let deadline = after(budget);
         Self { client, clock: Arc::new(Clock::local()), deadline, stop, read_limit: READ_LIMIT, write_limit: WRITE_LIMIT }
     }
 
@@ -185,7 +185,9 @@ impl Api {
         let answer = async {
             let response = self.client.send(request.clone().map(kube::client::Body::from)).await.map_err(|error| broken(&error))?;
             let (head, body) = response.into_parts();
-            if let Some(date) = head.headers.get(header::DATE).and_then(|date| date.to_str().ok()) {
+            // What answers 5xx may be anything on the way, with a clock of its own.
+            let date = head.headers.get(header::DATE).filter(|_| !head.status.is_server_error());
+            if let Some(date) = date.and_then(|date| date.to_str().ok()) {
                 self.clock.hear(date);
             }
             let body = body.collect_bytes().await.map_err(|error| broken(&error))?;
@@ -196,7 +198,7 @@ impl Api {
 
     /// Waits, unless the deadline or a signal comes first: then `false`, at once where the deadline is nearer.
     pub async fn pause(&self, pause: Duration) -> bool {
-        if Instant::now() + pause >= self.deadline {
+        if pause >= self.deadline.saturating_duration_since(Instant::now()) {
             return false;
         }
         tokio::select! {
@@ -206,6 +208,9 @@ impl Api {
     }
 
     async fn unless_ended<T>(&self, call: impl Future<Output = Result<T, CallError>>) -> Result<T, CallError> {
+        if Instant::now() >= self.deadline {
+            return Err(CallError::Deadline);
+        }
         tokio::select! {
             biased;
             _ = self.stop.wait() => Err(CallError::Interrupted),
@@ -229,8 +234,19 @@ pub fn chain(error: &dyn StdError) -> String {
     words
 }
 
+/// A moment so far from now; a year, where it can't be told.
+pub fn after(span: Duration) -> Instant {
+    const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+    Instant::now() + span.min(YEAR)
+}
+
 fn broken(error: &kube::Error) -> CallError {
-    CallError::Broken(chain(error))
+    CallError::Broken(match error {
+        // The wrapper only says that there is an error.
+        kube::Error::Service(cause) => chain(cause.as_ref()),
+        kube::Error::HyperError(cause) => chain(cause),
+        other => chain(other),
+    })
 }
 
 /// What an error answer says: a `Status` object, or any text.

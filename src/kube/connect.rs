@@ -1,5 +1,5 @@
-//! Finds the cluster and makes a client for it: in-cluster, else by kubeconfig; `--context` or `--kubeconfig` mean the
-//! kubeconfig in any case. The client's own retries are off: which request may be repeated is ours to say.
+//! Finds the cluster and makes a client for it: in-cluster, else by kubeconfig; `--context`, `--kubeconfig` or a set
+//! `$KUBECONFIG` mean the kubeconfig in any case, for whoever names one doesn't mean the cluster around. The client's own retries are off: which request may be repeated is ours to say.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -31,26 +31,26 @@ pub struct Target {
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// There is neither an in-cluster configuration nor a kubeconfig.
-    #[error("no cluster: not in a Pod ({}), and no kubeconfig ({})", chain(.in_cluster), chain(.kubeconfig))]
+    #[error("no cluster: not in a Pod ({}), and no kubeconfig ({})", chain(.in_cluster), chain(.kubeconfig.as_ref()))]
     NoCluster {
         /// Why not in-cluster.
         in_cluster: InClusterError,
         /// Why not by kubeconfig.
-        kubeconfig: KubeconfigError,
+        kubeconfig: Box<KubeconfigError>,
     },
     /// The kubeconfig that was asked for can't be used.
-    #[error("the kubeconfig can't be used: {}", chain(.0))]
-    Kubeconfig(KubeconfigError),
+    #[error("the kubeconfig can't be used: {}", chain(.0.as_ref()))]
+    Kubeconfig(Box<KubeconfigError>),
     /// The environment names a proxy that can't be read.
     #[error("the proxy {0:?} of the environment is no URL")]
     Proxy(String),
     /// No client can be made of the configuration; the credentials' plugin may have failed.
-    #[error("no client for {server}: {}", chain(.source))]
+    #[error("no client for {server}: {}", chain(.source.as_ref()))]
     Client {
         /// The server's URL.
         server: Uri,
         /// Why.
-        source: kube::Error,
+        source: Box<kube::Error>,
     },
 }
 
@@ -72,18 +72,19 @@ pub async fn connect(target: &Target) -> Result<Client, ConnectError> {
     let agent = HeaderValue::from_static(concat!("noderotation/", env!("CARGO_PKG_VERSION")));
     config.headers.push((header::USER_AGENT, agent));
     let server = config.cluster_url.clone();
-    Ok(ClientBuilder::try_from(config).map_err(|source| ConnectError::Client { server, source })?.build())
+    Ok(ClientBuilder::try_from(config).map_err(|source| ConnectError::Client { server, source: Box::new(source) })?.build())
 }
 
 async fn configure(target: &Target) -> Result<Config, ConnectError> {
-    if target.kubeconfig.is_some() || target.context.is_some() {
-        return from_kubeconfig(target).await.map_err(ConnectError::Kubeconfig).and_then(proxied);
+    let named = std::env::var_os("KUBECONFIG").is_some_and(|paths| !paths.is_empty());
+    if named || target.kubeconfig.is_some() || target.context.is_some() {
+        return from_kubeconfig(target).await.map_err(|error| ConnectError::Kubeconfig(Box::new(error))).and_then(proxied);
     }
     match Config::incluster() {
         Ok(config) => proxied((config, None)),
         Err(in_cluster) => match from_kubeconfig(target).await {
             Ok(found) => proxied(found),
-            Err(kubeconfig) => Err(ConnectError::NoCluster { in_cluster, kubeconfig }),
+            Err(kubeconfig) => Err(ConnectError::NoCluster { in_cluster, kubeconfig: Box::new(kubeconfig) }),
         },
     }
 }

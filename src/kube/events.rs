@@ -2,12 +2,13 @@
 //! does: a condition's Event has a name that follows from its object, reason and subject, and is not written again while
 //! it is still there (its TTL is the reminder interval). Failing to tell costs nothing.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use futures::{StreamExt, stream};
 use kube::{api::PostParams, core::Request as Resource};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+use tokio::sync::OnceCell;
 
 use super::{call::Api, list::List, resource, session::Guard};
 use crate::{
@@ -31,19 +32,51 @@ const NAME: usize = 200;
 /// How many are written at once.
 const AT_ONCE: usize = 4;
 
-/// Tells them.
-pub async fn tell(api: &Api, guard: &Guard, instance: &str, pass: &str, notices: &[Notice]) {
-    let said = if notices.iter().any(|notice| notice.lasting == Lasting::Condition) { already_said(api).await } else { BTreeSet::new() };
-    let now = api.clock.now();
-    let names: BTreeSet<String> = BTreeSet::new();
-    let (_, due) = notices.iter().enumerate().fold((names, Vec::new()), |(mut names, mut due), (index, notice)| {
-        let name = name(notice, pass, now, index);
-        if !said.contains(&name) && names.insert(name.clone()) {
-            due.push((name, notice));
+/// What the API server still knew of our Events when the pass first had a condition to tell.
+#[derive(Debug, Default)]
+pub struct Said(OnceCell<BTreeSet<String>>);
+
+/// Who tells.
+pub struct Teller<'a> {
+    /// The API server.
+    pub api: &'a Api,
+    /// Says whether anything may be written.
+    pub guard: &'a Guard,
+    /// What has been said; one per pass.
+    pub said: &'a Said,
+    /// The process.
+    pub instance: &'a str,
+    /// Our pass's id.
+    pub pass: &'a str,
+}
+
+impl Teller<'_> {
+    /// Tells them.
+    pub async fn tell(&self, notices: &[Notice]) {
+        let now = self.api.clock.now();
+        let lasts = notices.iter().any(|notice| notice.lasting == Lasting::Condition);
+        let said = if lasts { self.said.0.get_or_init(|| already_said(self.api)).await.clone() } else { BTreeSet::new() };
+        let named = notices.iter().enumerate().map(|(index, notice)| (name(notice, self.pass, now, index), notice));
+        let due: BTreeMap<String, &Notice> = named.filter(|(name, _)| !said.contains(name)).collect();
+        stream::iter(due).for_each_concurrent(AT_ONCE, |(name, notice)| self.write(name, notice, now)).await;
+    }
+
+    async fn write(&self, name: String, notice: &Notice, now: Time) {
+        let attempted = format!("tell {} of {} {}", notice.reason, notice.regarding.kind, notice.regarding.name);
+        if let Err(failure) = self.guard.permits(&attempted) {
+            return tracing::warn!("{failure}");
         }
-        (names, due)
-    });
-    stream::iter(due).for_each_concurrent(AT_ONCE, |(name, notice)| write(api, guard, name, notice, instance, now)).await;
+        let params = PostParams { field_manager: Some(PROGRAM.into()), ..PostParams::default() };
+        let body = event(&name, notice, self.instance, now).to_string().into_bytes();
+        let answer = match Resource::new(resource::events(NAMESPACE)).create(&params, body) {
+            Ok(request) => self.api.write(&request).await.map_err(|error| (error.code(), error.to_string())),
+            Err(error) => Err((None, error.to_string())),
+        };
+        match answer {
+            Ok(_) | Err((Some(409), _)) => {}
+            Err((_, why)) => tracing::warn!("{attempted}: {why}"),
+        }
+    }
 }
 
 /// The names of our Events that the API server still has; empty where they can't be listed: what exists is then found
@@ -56,23 +89,6 @@ async fn already_said(api: &Api) -> BTreeSet<String> {
             tracing::warn!("{failure}");
             BTreeSet::new()
         }
-    }
-}
-
-async fn write(api: &Api, guard: &Guard, name: String, notice: &Notice, instance: &str, now: Time) {
-    let attempted = format!("tell {} of {} {}", notice.reason, notice.regarding.kind, notice.regarding.name);
-    if let Err(failure) = guard.permits(&attempted) {
-        return tracing::warn!("{failure}");
-    }
-    let params = PostParams { field_manager: Some(PROGRAM.into()), ..PostParams::default() };
-    let body = event(&name, notice, instance, now).to_string().into_bytes();
-    let answer = match Resource::new(resource::events(NAMESPACE)).create(&params, body) {
-        Ok(request) => api.write(&request).await.map_err(|error| (error.code(), error.to_string())),
-        Err(error) => Err((None, error.to_string())),
-    };
-    match answer {
-        Ok(_) | Err((Some(409), _)) => {}
-        Err((_, why)) => tracing::warn!("{attempted}: {why}"),
     }
 }
 
@@ -105,7 +121,7 @@ fn name(notice: &Notice, pass: &str, now: Time, index: usize) -> String {
     let parts = match notice.lasting {
         _ if reason == Reason::RotationExpired.about().name => vec![regarding.kind.to_owned(), regarding.name.clone(), reason.to_owned()],
         Lasting::Condition => vec![identity, reason.to_owned(), notice.subject.clone()],
-        Lasting::Transition => vec![identity, reason.to_owned(), pass.to_owned(), to_micro(now), index.to_string()],
+        Lasting::Transition => vec![identity, reason.to_owned(), pass.to_owned(), to_micro(now), index.to_string(), notice.message.clone()],
     };
     // Lengths keep ("a", "bc") apart from ("ab", "c").
     let digest = parts.iter().fold(Sha256::new(), |hash, part| hash.chain_update(part.len().to_be_bytes()).chain_update(part));
@@ -122,3 +138,6 @@ fn cut(text: &str, bytes: usize) -> String {
 fn cut_at(text: &str, bytes: usize) -> &str {
     &text[..text.floor_char_boundary(bytes)]
 }
+
+#[cfg(test)]
+mod tests;

@@ -54,7 +54,8 @@ struct Doubt {
     deletes: Option<String>,
     /// The answer was lost; else it was a conflict.
     lost: bool,
-    words: String,
+    attempted: String,
+    why: String,
 }
 
 enum Sent {
@@ -84,22 +85,27 @@ impl Executor<'_> {
             };
             // The answer to the read may have told that it is later than it seemed.
             self.guard.permits(&words(target))?;
+            if let Some(doubt) = doubt.take_if(|_| lost >= UNCLEAR_TRIES) {
+                return Err(doubt.failure());
+            }
             match self.write(target, verdict, fresh).await? {
                 Sent::Done(outcome) => return Ok(outcome),
                 Sent::Doubtful(new) => {
-                    lost += u32::from(new.lost);
-                    if lost >= UNCLEAR_TRIES {
-                        return Err(Failure::Call { attempted: format!("write {}", words(target)), why: new.words });
-                    }
                     if new.lost {
+                        lost += 1;
                         self.api.pause(UNCLEAR_PAUSE * lost).await;
                     }
                     doubt = Some(new.after(doubt));
                 }
             }
         }
-        let last = doubt.map(|doubt| doubt.words).unwrap_or_default();
-        Ok(Outcome::Raced(format!("{JUDGEMENTS} conflicts in a row, the last: {last}")))
+        match doubt {
+            Some(doubt) if doubt.lost => Err(doubt.failure()),
+            doubt => {
+                let last = doubt.map(|doubt| doubt.why).unwrap_or_default();
+                Ok(Outcome::Raced(format!("{JUDGEMENTS} conflicts in a row, the last: {last}")))
+            }
+        }
     }
 
     /// It is as we want it. Did we do it? A pool or claim says who wrote it; a Pod or Node doesn't, so there it is ours
@@ -148,11 +154,11 @@ impl Executor<'_> {
             // Someone, or the first of two deliveries of ours, has deleted it.
             CallError::Status { code: 404, .. } if deletes.is_some() => Ok(Sent::Done(Outcome::Landed { before, after: None })),
             CallError::Status { code: 404, .. } if !creates => Ok(Sent::Done(Outcome::Gone)),
-            CallError::Status { code: 409, words, .. } => Ok(Sent::Doubtful(Doubt { before, deletes, lost, words })),
+            CallError::Status { code: 409, words, .. } => Ok(Sent::Doubtful(Doubt { before, deletes, lost, attempted, why: words })),
             // Not about this write: who we are, or how much the server can bear.
             CallError::Status { code: 401 | 429, .. } => Err(error.failure(&attempted)),
-            CallError::Status { code, words, .. } if !lost => Ok(Sent::Done(Outcome::Refused { status: code, words })),
-            error if lost => Ok(Sent::Doubtful(Doubt { before, deletes, lost, words: format!("{attempted}: {error}") })),
+            CallError::Status { code: status @ 400..500, words, .. } if !lost => Ok(Sent::Done(Outcome::Refused { status, words })),
+            error if lost => Ok(Sent::Doubtful(Doubt { before, deletes, lost, attempted, why: error.to_string() })),
             error => Err(error.failure(&attempted)),
         }
     }
@@ -170,6 +176,10 @@ impl Executor<'_> {
 }
 
 impl Doubt {
+    fn failure(self) -> Failure {
+        Failure::Call { attempted: self.attempted, why: self.why }
+    }
+
     /// Whether what is found is what our delete leaves: nothing, another object of the name, or one that is going.
     fn deleted(&self, found: Option<&Fresh>) -> Option<Outcome> {
         let uid = self.deletes.as_ref()?;

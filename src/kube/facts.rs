@@ -27,7 +27,7 @@ const AT_ONCE: usize = 8;
 
 enum Answer {
     NodesOfPool(BTreeMap<String, Node>),
-    Node(Option<Node>),
+    Node(Box<Option<Node>>),
     Pods(Vec<Pod>),
     Budgets(Vec<PodDisruptionBudget>),
     Events(Vec<String>),
@@ -57,7 +57,7 @@ fn store(facts: &mut Facts, need: &Need, answer: Answer) {
     let key = key.clone();
     match answer {
         Answer::NodesOfPool(nodes) => drop(facts.nodes_of_pool.insert(key, nodes)),
-        Answer::Node(node) => drop(facts.nodes.insert(key, node)),
+        Answer::Node(node) => drop(facts.nodes.insert(key, *node)),
         Answer::Pods(pods) => drop(facts.pods_on.insert(key, pods)),
         Answer::Budgets(budgets) => drop(facts.budgets.insert(key, budgets)),
         Answer::Events(messages) => drop(facts.events.insert(key, messages)),
@@ -71,7 +71,7 @@ async fn answer(api: &Api, namespace: &str, need: &Need, uid: Option<String>) ->
             let nodes = whole::<Node>(api, &list).await?;
             Ok(Answer::NodesOfPool(nodes.into_iter().map(|node| (node.metadata.name.clone(), node)).collect()))
         }
-        Need::Node(name) => node(api, name).await.map(Answer::Node),
+        Need::Node(name) => node(api, name).await.map(|node| Answer::Node(Box::new(node))),
         Need::PodsOn(node) => {
             let list = List::of("Pod", PODS).where_field(format!("spec.nodeName={node}"));
             whole(api, &list).await.map(Answer::Pods)
@@ -131,3 +131,6 @@ fn last_seen(event: &Event) -> Option<Time> {
     ];
     times.into_iter().flatten().max()
 }
+
+#[cfg(test)]
+mod tests;

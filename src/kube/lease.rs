@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use tokio::{sync::oneshot, task::JoinHandle};
 
 use super::{
-    call::{Api, CallError},
+    call::{Api, CallError, after},
     resource::leases,
 };
 use crate::{
@@ -48,6 +48,10 @@ const RENEWAL_AGAIN: Duration = Duration::from_secs(1);
 const LIMIT: Duration = Duration::from_secs(4);
 /// A waiting pass looks again after this long.
 const POLL: Duration = Duration::from_secs(1);
+/// The pause before taking it is tried again.
+const TAKE_AGAIN: Duration = Duration::from_millis(200);
+/// The release as a whole, with a renewal that may be under way, is waited for no longer than this.
+const RELEASE_LIMIT: Duration = Duration::from_secs(8);
 /// How often taking it is tried while others write it, too.
 const TRIES: u32 = 5;
 
@@ -126,19 +130,23 @@ pub fn identity() -> String {
     format!("{host}_{}_{:08x}", std::process::id(), rand::random::<u32>())
 }
 
-/// Takes the Lease in this namespace, waiting for as long as `patience` while it is held.
+/// Takes the Lease in this namespace, waiting for as long as `patience` while it is held, but not past the deadline.
 ///
 /// # Errors
-/// [`Failure`] where it can't be read or written.
+/// [`Failure`] where it can't be read or written, or a signal ends the wait.
 pub async fn acquire(api: &Api, namespace: &str, identity: &str, patience: Duration) -> Result<Acquisition, Failure> {
     let desk = Desk { api: api.clone(), namespace: namespace.into(), identity: identity.into() };
-    let until = Instant::now() + patience;
+    let until = after(patience);
     loop {
         match desk.take().await? {
             Ok(standing) => return Ok(Acquisition::Ours(desk.keep(standing))),
             Err(held) => {
                 let left = until.saturating_duration_since(Instant::now());
-                if left.is_zero() || !api.pause(POLL.min(left)).await {
+                let waited = !left.is_zero() && api.pause(POLL.min(left)).await;
+                if api.stop.requested().is_some() {
+                    return Err(Failure::Interrupted("the Lease was free".into()));
+                }
+                if !waited {
                     return Ok(Acquisition::Held(held));
                 }
             }
@@ -166,8 +174,10 @@ impl Lease {
     /// Ends the renewals and gives it back. What fails is logged: the Lease then expires.
     pub async fn release(self) {
         let _ = self.end.send(());
-        if let Err(error) = self.renewing.await {
-            tracing::warn!("the Lease was not released: {error}");
+        match tokio::time::timeout(RELEASE_LIMIT, self.renewing).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::warn!("the Lease was not released: {error}; it expires by itself"),
+            Err(_) => tracing::warn!("the Lease was not released within {RELEASE_LIMIT:?}; it expires by itself"),
         }
     }
 }
@@ -207,7 +217,10 @@ impl Desk {
             };
             match self.written(request, None).await {
                 Ok(version) => return Ok(Ok(Standing { renewed: now, version, lost: None, trouble: None })),
-                Err(error) if error.code() == Some(409) || error.is_unclear() => last = error.to_string(),
+                Err(error) if error.code() == Some(409) || error.is_unclear() => {
+                    last = error.to_string();
+                    self.api.pause(TAKE_AGAIN).await;
+                }
                 Err(error) => return Err(error.failure(&self.words(verb))),
             }
         }

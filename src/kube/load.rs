@@ -62,3 +62,6 @@ fn by_name<T>(listed: Listed<T>, unreadable: &mut Vec<Unreadable>, name: impl Fn
     unreadable.extend(listed.unreadable);
     listed.items.into_iter().map(|item| (name(&item), item)).collect()
 }
+
+#[cfg(test)]
+mod tests;

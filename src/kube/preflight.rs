@@ -80,3 +80,6 @@ async fn prove(api: &Api, path: &str, resource: &'static str, hint: &'static str
 fn one_item(path: &str) -> Result<Request<Vec<u8>>, kube::core::request::Error> {
     Resource::new(path).list_metadata(&ListParams::default().limit(1))
 }
+
+#[cfg(test)]
+mod tests;

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::{
     call::Api,
-    events,
+    events::{Said, Teller},
     execute::Executor,
     facts,
     faults::Faults,
@@ -31,6 +31,9 @@ use crate::{
     rotation::effect::{Effect, Outcome, apply},
     view::{Need, View},
 };
+
+/// Longer than anyone waits for the Lease.
+const PATIENCE: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// How a pass uses the cluster.
 #[derive(Debug, Clone)]
@@ -54,6 +57,7 @@ pub struct Session {
     namespace: String,
     identity: String,
     pass: String,
+    said: Said,
 }
 
 /// What every write has to pass: no signal, time left, the Lease ours.
@@ -99,16 +103,23 @@ impl Session {
             namespace: terms.namespace,
             identity: lease::identity(),
             pass: format!("{:016x}", rand::random::<u64>()),
+            said: Said::default(),
         })
     }
 
     /// Takes the Lease, so that writes are allowed; waits for as long as `patience` while another holds it. `Some`: it is
-    /// still held.
+    /// still held. The deadline moves by the time that was waited: it bounds what the pass does.
     ///
     /// # Errors
     /// [`Failure`] where the Lease can't be read or written.
     pub async fn take_lease(&mut self, patience: Duration) -> Result<Option<Held>, Failure> {
-        match lease::acquire(&self.api, &self.namespace, &self.identity, patience).await? {
+        let begun = Instant::now();
+        let mut patient = self.api.clone();
+        patient.deadline += patience.min(PATIENCE);
+        let acquired = lease::acquire(&patient, &self.namespace, &self.identity, patience).await?;
+        self.api.deadline += begun.elapsed().min(patience);
+        self.guard.api.deadline = self.api.deadline;
+        match acquired {
             Acquisition::Ours(lease) => {
                 self.guard.lease = Some(lease);
                 Ok(None)
@@ -127,6 +138,11 @@ impl Session {
     /// The clock that the API server's answers set.
     pub fn clock(&self) -> Arc<Clock> {
         Arc::clone(&self.api.clock)
+    }
+
+    #[cfg(test)]
+    pub(super) fn api(&self) -> &Api {
+        &self.api
     }
 
     /// The id that signs this pass's writes.
@@ -154,7 +170,8 @@ impl Cluster for Session {
     }
 
     async fn tell(&self, notices: &[crate::rotation::notice::Notice]) {
-        events::tell(&self.api, &self.guard, &self.identity, &self.pass, notices).await;
+        let teller = Teller { api: &self.api, guard: &self.guard, said: &self.said, instance: &self.identity, pass: &self.pass };
+        teller.tell(notices).await;
     }
 
     /// A merge patch: a field that is to go has to be there as `null`.

@@ -15,9 +15,7 @@ async fn three_part_filled_nodes_are_replaced_one_after_another() {
     let before: Vec<String> = names(&passes, "web").await;
     passes.plane.apply_objects(&[policy("web")]).await.unwrap();
 
-    passes
-        .until("three rotations have succeeded", Duration::from_secs(400), async |_| passes.totals("web").await["success"] == 3)
-        .await;
+    passes.until("three rotations have succeeded", Duration::from_secs(400), async |_| passes.totals("web").await["success"] == 3).await;
     let observed = observer.observed();
     println!("{observed:?}");
     let after = names(&passes, "web").await;

@@ -80,10 +80,7 @@ impl Error {
 /// For the predicates of tests, which ask the API server themselves.
 impl From<kube::Error> for Error {
     fn from(source: kube::Error) -> Error {
-        Error::Api {
-            attempt: "ask the API server".into(),
-            source: Box::new(source),
-        }
+        Error::Api { attempt: "ask the API server".into(), source: Box::new(source) }
     }
 }
 

@@ -12,6 +12,7 @@ use kube::{
 };
 
 use super::call::chain;
+use crate::tls;
 
 /// A connection, with TLS, has to stand after this long.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
@@ -59,8 +60,7 @@ pub enum ConnectError {
 /// # Errors
 /// [`ConnectError`].
 pub async fn connect(target: &Target) -> Result<Client, ConnectError> {
-    // Several TLS providers may be compiled in; without a choice rustls would panic. Losing a race for it is fine.
-    let _ = rustls::crypto::ring::default_provider().install_default();
+    tls::choose_provider();
     let mut config = configure(target).await?;
     config.default_retry = false;
     config.connect_timeout = Some(CONNECT_LIMIT);

@@ -2,7 +2,6 @@
 
 use std::{
     collections::BTreeMap,
-    error::Error,
     sync::{Arc, OnceLock},
     time::{Duration, Instant},
 };
@@ -18,6 +17,7 @@ use crate::{
     clock::Clock,
     cluster::{Cluster, Failure},
     kube::{
+        call::chain,
         connect::{Target, connect},
         session::{Session, Terms},
         stop::{Signal, Stop},
@@ -209,15 +209,4 @@ async fn report(options: &RunOptions, ended: &Ended, finished: Time, took: Durat
 
 fn std_duration(span: TimeDelta) -> Duration {
     span.to_std().unwrap_or_default()
-}
-
-/// An error with its causes.
-fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(&format!(": {error}"));
-        cause = error.source();
-    }
-    text
 }

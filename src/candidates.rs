@@ -68,6 +68,8 @@ pub struct Candidate {
     pub deadline: Option<Time>,
     /// When it was triggered.
     pub triggered_at: Option<Time>,
+    /// Whether the operator asked for it.
+    pub asked_for: bool,
 }
 
 /// What the census is taken with.
@@ -87,7 +89,7 @@ pub struct Rules<'a> {
 pub struct Census {
     /// Claims per bucket.
     pub buckets: BTreeMap<Bucket, usize>,
-    /// The eligible ones: earliest deadline first (none is last), then oldest, then by name.
+    /// The eligible ones: asked for first, then earliest deadline (none is last), then oldest, then by name.
     pub candidates: Vec<Candidate>,
     /// Claims whose lifetime is no longer than their lead time, by name.
     pub short_lead: Vec<String>,
@@ -110,12 +112,18 @@ impl Rules<'_> {
 
     /// When a claim is triggered: past this instant it is due. `None` for never.
     pub fn trigger(&self, claim: &NodeClaim) -> Option<Time> {
-        Some(later(claim.metadata.creation_timestamp?, self.derivation(claim).age_threshold?))
+        let by_age = || Some(later(claim.metadata.creation_timestamp?, self.derivation(claim).age_threshold?));
+        soonest(by_age(), requested_at(claim))
     }
 
-    /// Whether a claim is past its trigger.
+    /// Whether a claim is past its trigger, or asked for.
     pub fn is_triggered(&self, claim: &NodeClaim) -> bool {
-        self.trigger(claim).is_some_and(|trigger| self.now > trigger)
+        self.is_asked_for(claim) || self.trigger(claim).is_some_and(|trigger| self.now > trigger)
+    }
+
+    /// Whether the operator asked for this claim, from now or earlier on, whatever its age.
+    pub fn is_asked_for(&self, claim: &NodeClaim) -> bool {
+        requested_at(claim).is_some_and(|from| from <= self.now)
     }
 
     /// When a failed claim may be tried again: after its escalated backoff, or when the next occurrence opens (§4.4).
@@ -147,10 +155,7 @@ impl Rules<'_> {
             *census.buckets.entry(bucket).or_default() += 1;
             self.note(&mut census, claim, bucket);
         }
-        census.candidates.sort_by(|a, b| {
-            let key = |candidate: &Candidate| (candidate.deadline.is_none(), candidate.deadline, candidate.created);
-            key(a).cmp(&key(b)).then_with(|| a.claim.cmp(&b.claim))
-        });
+        census.candidates.sort_by(|a, b| urgency(a).cmp(&urgency(b)).then_with(|| a.claim.cmp(&b.claim)));
         census
     }
 
@@ -179,6 +184,7 @@ impl Rules<'_> {
                 created: claim.metadata.creation_timestamp.unwrap_or(self.now),
                 deadline,
                 triggered_at,
+                asked_for: self.is_asked_for(claim),
             }),
             Bucket::NotTriggered => census.next_change = soonest(census.next_change, triggered_at),
             Bucket::InBackoff => census.next_change = soonest(census.next_change, self.backoff_until(claim)),
@@ -222,6 +228,16 @@ impl Rules<'_> {
         }
         Bucket::Eligible
     }
+}
+
+/// The order of candidates, and of pools that compete for a grant; smaller is sooner.
+pub fn urgency(candidate: &Candidate) -> (bool, bool, Option<Time>, Time) {
+    (!candidate.asked_for, candidate.deadline.is_none(), candidate.deadline, candidate.created)
+}
+
+/// From when on the operator wants this claim rotated; unreadable is not asked for.
+fn requested_at(claim: &NodeClaim) -> Option<Time> {
+    claim.metadata.stamp(keys::ROTATE_REQUESTED).time()
 }
 
 /// Whether the operator protects this Node: the value is exactly `true`, and not ours.

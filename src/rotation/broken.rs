@@ -27,6 +27,9 @@ pub fn notices(scene: &Scene<'_>) -> Vec<Notice> {
     for claim in scene.claims {
         let meta = &claim.metadata;
         broken.extend(stamps(scene, meta, &CLAIM_STAMPS));
+        if meta.stamp(keys::ROTATE_REQUESTED) == Stamp::Unreadable {
+            broken.push((meta, keys::ROTATE_REQUESTED, "it is not an RFC 3339 time, and counts as not asked for"));
+        }
         if meta.annotation(keys::RETRY_COUNT).is_some_and(|count| count.trim().parse::<u128>().is_err()) {
             broken.push((meta, keys::RETRY_COUNT, "it counts as 0"));
         }

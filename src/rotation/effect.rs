@@ -51,8 +51,8 @@ pub enum Effect {
         claim: String,
         /// Now.
         at: Time,
-        /// How long the surge took; `None` leaves it unsaid.
-        surge_wait: Option<TimeDelta>,
+        /// How long the surge took, and on what it came; `None` leaves it unsaid.
+        surge: Option<(TimeDelta, SurgePath)>,
     },
     /// NodePool: clears the anchor and all that goes with it, and decides and counts the outcome. Only while the anchor
     /// names the claim.
@@ -179,6 +179,25 @@ pub enum Effect {
         /// The rotation's claim, which its annotation must name.
         claim: String,
     },
+}
+
+/// Where the surge found its room (`surge-path`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SurgePath {
+    /// On a node that came after the attempt began.
+    Provisioned,
+    /// On one that was there.
+    Absorbed,
+}
+
+impl SurgePath {
+    /// As it stands in the annotation.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Provisioned => "provisioned",
+            Self::Absorbed => "absorbed",
+        }
+    }
 }
 
 /// How a rotation came to the end that a [`Effect::Release`] counts (§7).

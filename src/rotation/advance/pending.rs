@@ -13,7 +13,7 @@ use crate::{
     policy::Policy,
     rotation::{
         attempt,
-        effect::{Effect, End},
+        effect::{Effect, End, SurgePath},
         fallback::delete_claim,
         notice::{Notice, Regarding},
         scene::Scene,
@@ -113,14 +113,16 @@ fn unbound(scene: &Scene<'_>, claim: &NodeClaim, pod: &str, mut step: Step) -> R
 fn to_draining(scene: &Scene<'_>, claim: &NodeClaim, host: &str, started: Time, mut step: Step) -> Step {
     let (pool, name) = (scene.name().to_owned(), claim.metadata.name.clone());
     let wait = scene.now - started;
+    let came = surge::induced(scene.claims.iter().copied(), scene.name(), host).is_some_and(|host| surge::came_after(host, started));
+    let path = if came { SurgePath::Provisioned } else { SurgePath::Absorbed };
     step.action = Action {
         code: "drain",
-        detail: format!("Node {host} is Ready after {}: NodeClaim {name} is deleted and drains", format_duration(wait)),
+        detail: format!("Node {host} ({}) is Ready after {}: NodeClaim {name} is deleted and drains", path.as_str(), format_duration(wait)),
     };
     step.wake_at = None;
     step.effects.extend([
         Planned::new(Effect::Freeze { node: host.into(), claim: name.clone() }),
-        Planned::new(Effect::MirrorDraining { pool, claim: name.clone(), at: scene.now, surge_wait: Some(wait) }),
+        Planned::new(Effect::MirrorDraining { pool, claim: name.clone(), at: scene.now, surge: Some((wait, path)) }),
         Planned::new(Effect::MarkDraining { claim: name.clone(), from: &[State::Pending] })
             .say(Say::Log(format!("the surge for NodeClaim {name} is Ready on Node {host} after {}: draining", format_duration(wait)))),
         delete_claim(scene, claim),

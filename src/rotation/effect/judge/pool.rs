@@ -11,7 +11,7 @@ use crate::{
         time::{Time, format_duration, parse_duration, to_annotation},
     },
     rotation::{
-        effect::{Effect, End, patch::Patch},
+        effect::{Effect, End, SurgePath, patch::Patch},
         state::State,
         totals::Totals,
     },
@@ -28,7 +28,7 @@ pub(super) fn judge(effect: &Effect, pool: &NodePool, pass: &str) -> Verdict {
             Ok(()) => Verdict::Patch(keep_pause(meta, start_fallback(meta, claim, *at, pass), *failed_at).build()),
             Err(verdict) => verdict,
         },
-        Effect::MirrorDraining { claim, at, surge_wait, .. } => mirror(meta, claim, *at, *surge_wait, pass),
+        Effect::MirrorDraining { claim, at, surge, .. } => mirror(meta, claim, *at, *surge, pass),
         // A repeated request of ours finds its own release: no anchor, and our signature.
         Effect::Release { .. } if meta.annotation(keys::ACTIVE_ROTATION).is_none() && is_signed(meta, pass) => Verdict::Already,
         Effect::Release { claim, end, at, .. } => match anchored_on(meta, claim) {
@@ -96,7 +96,7 @@ fn latest(meta: &Meta, key: &str, time: Time) -> Time {
     meta.stamp(key).time().map_or(time, |stored| stored.max(time))
 }
 
-fn mirror(meta: &Meta, claim: &str, at: Time, surge_wait: Option<TimeDelta>, pass: &str) -> Verdict {
+fn mirror(meta: &Meta, claim: &str, at: Time, surge: Option<(TimeDelta, SurgePath)>, pass: &str) -> Verdict {
     if let Err(verdict) = anchored_on(meta, claim) {
         return verdict;
     }
@@ -108,8 +108,8 @@ fn mirror(meta: &Meta, claim: &str, at: Time, surge_wait: Option<TimeDelta>, pas
         Some(since) if since <= at => patch,
         _ => patch.set(keys::DRAINING_AT, to_annotation(at)),
     };
-    let patch = match (surge_wait, meta.annotation(keys::SURGE_WAIT)) {
-        (Some(wait), None) => patch.set(keys::SURGE_WAIT, format_duration(wait)),
+    let patch = match (surge, meta.annotation(keys::SURGE_WAIT)) {
+        (Some((wait, path)), None) => patch.set(keys::SURGE_WAIT, format_duration(wait)).set(keys::SURGE_PATH, path.as_str()),
         _ => patch,
     };
     Verdict::Patch(patch.build())

@@ -49,8 +49,8 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// Works out the occurrences around `now`. Costs about half a microsecond per entry, day listed and week: callers do
-    /// it once per policy, not per pool.
+    /// Works out the occurrences around `now`: one conversion for each day listed in 13 months, so callers do it once per
+    /// policy, not per pool.
     pub fn of(windows: &[Window], now: Time) -> Self {
         Self::between(windows, later(now, -BEHIND), later(now, AHEAD))
     }

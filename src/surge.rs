@@ -20,7 +20,7 @@ pub mod requests;
 
 pub use affinity::{Affinity, Dropped, affinity};
 pub use blockers::{Blocker, Blockers, blockers};
-pub use clamp::{Clamp, Limited};
+pub use clamp::{Limited, SurgeRequest};
 pub use headroom::{Shortfall, headroom};
 pub use placeholder::{PlaceholderSettings, PlaceholderState, Waiting, claim_of, placeholder, placeholder_name, surge_for_label};
 pub use ready::{NotReady, came_after, induced, ready, reapable, reapable_unready};
@@ -47,7 +47,7 @@ impl SurgeError {
 ///
 /// # Errors
 /// A quantity of a Pod or of the claim that can't be read.
-pub fn request(pool: &NodePool, claim: &NodeClaim, node: &Node, pods: &[Pod]) -> Result<Clamp, SurgeError> {
+pub fn request(pool: &NodePool, claim: &NodeClaim, node: &Node, pods: &[Pod]) -> Result<SurgeRequest, SurgeError> {
     let failed = |unreadable| SurgeError::new(&pool.metadata.name, unreadable);
     let hostname = node.metadata.label(keys::HOSTNAME_LABEL);
     let wanted = requests::requests(pods, &node.metadata.name, hostname).map_err(failed)?;

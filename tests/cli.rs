@@ -1,6 +1,7 @@
 //! The command line as its users meet it: help, errors and exit codes of the built program.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic anywhere")]
+
 use assert_cmd::Command;
 
 /// The program, without anything that this machine's environment would add.
@@ -87,4 +88,19 @@ fn completions_are_printed_for_the_usual_shells() {
         let text = ended(noderotation(&["completion", shell]));
         assert!(text.starts_with("exit 0\n") && text.contains("wait-for-lease"), "{shell}: {text}");
     }
+}
+
+#[test]
+fn crd_prints_what_crds_holds() {
+    let held = concat!(env!("CARGO_MANIFEST_DIR"), "/crds/noderotation.io_rotationpolicies.yaml");
+    let text = ended(noderotation(&["crd"]));
+    assert_eq!(text, format!("exit 0\n--- stdout\n{}--- stderr\n", std::fs::read_to_string(held).unwrap()));
+}
+
+#[test]
+fn a_reader_that_leaves_early_is_no_error() {
+    let mut program = std::process::Command::new(assert_cmd::cargo::cargo_bin!("noderotation"));
+    let mut child = program.env_clear().arg("crd").stdout(std::process::Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
 }

@@ -173,7 +173,7 @@ fn scale(digits: &[u8], factor: u128, shift: i64) -> i128 {
     let (mut carry, mut rest) = (0_u128, false);
     for &digit in behind.iter().rev() {
         let product = u128::from(digit) * factor + carry;
-        rest |= product % 10 != 0;
+        rest |= !product.is_multiple_of(10);
         carry = product / 10;
     }
     // Zeros between the point and the first digit.
@@ -181,7 +181,7 @@ fn scale(digits: &[u8], factor: u128, shift: i64) -> i128 {
         if carry == 0 {
             break;
         }
-        rest |= carry % 10 != 0;
+        rest |= !carry.is_multiple_of(10);
         carry /= 10;
     }
     let front = front.iter().fold(0_u128, |number, &digit| number * 10 + u128::from(digit));

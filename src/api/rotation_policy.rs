@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{CustomResource, CustomResourceExt, KubeSchema};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 /// Says which NodePools are rotated, when, and how. The most specific selector that matches a NodePool governs it.
 #[derive(CustomResource, KubeSchema, Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -104,14 +104,9 @@ pub struct MaintenanceWindow {
     #[schemars(length(min = 1, max = 64), regex(pattern = r"^[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$"))]
     pub timezone: String,
     /// The days on which it starts: Mon, Tue, Wed, Thu, Fri, Sat, Sun, in any case.
-    #[schemars(
-        length(min = 1, max = 14),
-        inner(
-            length(max = 3),
-            regex(pattern = r"^([Mm][Oo][Nn]|[Tt][Uu][Ee]|[Ww][Ee][Dd]|[Tt][Hh][Uu]|[Ff][Rr][Ii]|[Ss][Aa][Tt]|[Ss][Uu][Nn])$")
-        )
-    )]
-    #[x_kube(validation = Rule::new("size(self) > 0").message("list the days, of Mon, Tue, Wed, Thu, Fri, Sat, Sun"))]
+    #[schemars(length(min = 1, max = 14), inner(length(max = 16)))]
+    #[x_kube(validation = Rule::new("size(self) > 0 && self.all(day, day.lowerAscii() in ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'])")
+        .message("list the days, each one of Mon, Tue, Wed, Thu, Fri, Sat, Sun"))]
     pub days: Vec<String>,
     /// Its first minute, "HH:MM" from "00:00" to "23:59".
     #[schemars(length(max = 5), regex(pattern = r"^([01][0-9]|2[0-3]):[0-5][0-9]$"))]
@@ -258,14 +253,24 @@ pub enum CrdError {
     Yaml(#[from] serde_yaml_ng::Error),
 }
 
-/// The CustomResourceDefinition. Without `nullable`, which kube's derive writes for every field that may be missing: the
-/// API server then drops a `null` as it does in its own kinds, and no rule ever sees one.
+/// Patterns of the schema, and what they ask for: a regular expression alone is no answer to someone who wrote `14d`.
+const PATTERNS: [(&str, &str); 5] = [
+    (r"^([0-9]+(s|m|h))+$", "must be whole hours, minutes and seconds, such as 1h30m: no days, no fractions"),
+    (r"^(auto|([0-9]+(s|m|h))+)$", "must be auto, or whole hours, minutes and seconds, such as 240h: no days, no fractions"),
+    (r"^([01][0-9]|2[0-3]):[0-5][0-9]$", "must be \"HH:MM\" with two digits each, from \"00:00\" to \"23:59\""),
+    (r"^(([01][0-9]|2[0-3]):[0-5][0-9]|24:00)$", "must be \"HH:MM\" with two digits each, from \"00:00\" to \"24:00\""),
+    (r"^[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$", "must be an IANA zone name, such as Europe/Berlin or UTC"),
+];
+
+/// The CustomResourceDefinition: that of the types, with words beside every pattern and without `nullable`, which kube's
+/// derive writes for every field that may be missing. The API server then drops a `null` as it does in its own kinds, and
+/// no rule ever sees one.
 ///
 /// # Errors
 /// [`CrdError::Schema`] where the types have no schema that the API could express.
 pub fn crd() -> Result<CustomResourceDefinition, CrdError> {
     let mut definition = serde_json::to_value(RotationPolicy::crd())?;
-    drop_nullable(&mut definition);
+    refine(&mut definition);
     Ok(serde_json::from_value(definition)?)
 }
 
@@ -277,14 +282,27 @@ pub fn crd_yaml() -> Result<String, CrdError> {
     Ok(serde_yaml_ng::to_string(&crd()?)?)
 }
 
-fn drop_nullable(value: &mut Value) {
-    match value {
+fn refine(schema: &mut Value) {
+    match schema {
         Value::Object(fields) => {
             fields.remove("nullable");
-            fields.values_mut().for_each(drop_nullable);
+            explain_pattern(fields);
+            fields.values_mut().for_each(refine);
         }
-        Value::Array(items) => items.iter_mut().for_each(drop_nullable),
+        Value::Array(items) => items.iter_mut().for_each(refine),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+fn explain_pattern(schema: &mut Map<String, Value>) {
+    let Some((pattern, message)) = PATTERNS.iter().find(|(pattern, _)| schema.get("pattern").and_then(Value::as_str) == Some(pattern))
+    else {
+        return;
+    };
+    let rule = json!({"rule": format!("self.matches('{pattern}')"), "message": message});
+    match schema.entry("x-kubernetes-validations").or_insert_with(|| json!([])) {
+        Value::Array(rules) => rules.insert(0, rule),
+        other => *other = json!([rule]),
     }
 }
 

@@ -1,8 +1,15 @@
 //! `crd`: the CustomResourceDefinition, generated from the types.
 
 use super::ExitCode;
+use crate::api::rotation_policy::crd_yaml;
 
 /// Prints it.
 pub fn run() -> ExitCode {
-    ExitCode::Done
+    match crd_yaml() {
+        Ok(yaml) => super::print(&yaml),
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::Failed
+        }
+    }
 }

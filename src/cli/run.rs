@@ -19,6 +19,9 @@ use crate::{
     },
 };
 
+mod execute;
+mod steps;
+
 /// The image that placeholders run, where nothing else is asked for.
 pub const DEFAULT_PLACEHOLDER_IMAGE: &str = "registry.k8s.io/pause:3.10";
 
@@ -183,16 +186,11 @@ impl RunArgs {
 /// Runs one pass.
 pub fn run(args: RunArgs) -> ExitCode {
     match args.into_options() {
-        Ok(options) => pass(options),
+        Ok(options) => execute::execute(options),
         Err(error) => {
             // There is nowhere to tell that standard error is closed.
             let _ = error.print();
             ExitCode::Usage
         }
     }
-}
-
-fn pass(_options: RunOptions) -> ExitCode {
-    eprintln!("error: this build can't connect to a cluster");
-    ExitCode::NotConnected
 }

@@ -1,6 +1,10 @@
 //! One pass's hold on the cluster: [`Cluster`] on a real API server.
 
-use std::{collections::BTreeSet, time::Duration, time::Instant};
+use std::{
+    collections::BTreeSet,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use kube::{
     api::{Patch, PatchParams},
@@ -22,6 +26,7 @@ use super::{
 };
 use crate::{
     api::{keys::PROGRAM, time::Time},
+    clock::Clock,
     cluster::{Cluster, Failure},
     rotation::effect::{Effect, Outcome, apply},
     view::{Need, View},
@@ -128,6 +133,11 @@ impl Session {
         if let Some(lease) = self.guard.lease {
             lease.release().await;
         }
+    }
+
+    /// The clock that the API server's answers set.
+    pub fn clock(&self) -> Arc<Clock> {
+        Arc::clone(&self.api.clock)
     }
 
     #[cfg(test)]

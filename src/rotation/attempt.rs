@@ -20,7 +20,7 @@ use crate::{
     },
     policy::Policy,
     rotation::effect::End,
-    surge::{self, Clamp, Limited, SurgeError},
+    surge::{self, Limited, SurgeError, SurgeRequest},
     view::{Missing, Need},
 };
 
@@ -63,7 +63,7 @@ fn fit(scene: &Scene<'_>, policy: &Policy, claim: &NodeClaim, node: &Node, pods:
     })
 }
 
-fn clamp_notices(scene: &Scene<'_>, claim: &NodeClaim, clamp: &Clamp) -> Vec<Notice> {
+fn clamp_notices(scene: &Scene<'_>, claim: &NodeClaim, clamp: &SurgeRequest) -> Vec<Notice> {
     let notice = |reason, limited: &Limited, consequence: &str| {
         let (wanted, limit) = (limited.wanted.canonical(&limited.resource), limited.limit.canonical(&limited.resource));
         let message =

@@ -13,7 +13,7 @@ const CLAIM_STAMPS: [&str; 2] = [keys::STARTED_AT, keys::FAILED_AT];
 
 /// One Warning per annotation of the pool or of its claims that can't be used.
 pub fn notices(scene: &Scene<'_>) -> Vec<Notice> {
-    if !scene.policy.is_some() && scene.anchor().is_none() {
+    if scene.policy.is_none() && scene.anchor().is_none() {
         return Vec::new();
     }
     let pool = &scene.pool.metadata;

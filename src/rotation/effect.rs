@@ -1,7 +1,7 @@
 //! Effects: single writes as data, with the condition each needs. [`apply`] judges one against a fresh copy of its
 //! object and is the only place where preconditions stand (§5.2); whatever depends on the fresh copy is computed there.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, fmt};
 
 use chrono::TimeDelta;
 use k8s_openapi::api::core::v1::Pod;
@@ -317,6 +317,38 @@ impl Effect {
                 name: pod.metadata.name.clone().unwrap_or_default(),
             },
             Self::DeletePlaceholder { namespace, name, .. } => Target { kind: Kind::Pod, namespace: namespace.clone(), name: name.clone() },
+        }
+    }
+}
+
+impl fmt::Display for Effect {
+    /// One line for people: what is done, on what.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Anchor { pool, claim, .. } => {
+                write!(formatter, "NodePool {pool}: anchor the rotation of {claim}, if nothing is anchored")
+            }
+            Self::StartFallback { pool, claim, .. } => {
+                write!(formatter, "NodePool {pool}: anchor the forceful fallback of {claim}, if nothing is anchored")
+            }
+            Self::MirrorDraining { pool, claim, .. } => write!(formatter, "NodePool {pool}: note that {claim} drains"),
+            Self::Release { pool, claim, .. } => write!(formatter, "NodePool {pool}: release the anchor on {claim} and count the outcome"),
+            Self::DropOrphans { pool } => write!(formatter, "NodePool {pool}: remove leftovers of a rotation"),
+            Self::ForgetPoolWriter { pool } => write!(formatter, "NodePool {pool}: remove the signature of the last pass"),
+            Self::BeginAttempt { claim, .. } => write!(formatter, "NodeClaim {claim}: pending, with the start of the attempt"),
+            Self::NoteSurgeClaim { claim, induced } => write!(formatter, "NodeClaim {claim}: note that {induced} came for it"),
+            Self::MarkDraining { claim, .. } => write!(formatter, "NodeClaim {claim}: draining"),
+            Self::MarkFailed { claim, .. } => write!(formatter, "NodeClaim {claim}: failed, one retry more"),
+            Self::MarkExpired { claim, .. } => write!(formatter, "NodeClaim {claim}: expired, if it is being deleted"),
+            Self::ClearClaim { claim } => write!(formatter, "NodeClaim {claim}: forget the rotation"),
+            Self::SweepClaim { claim, .. } => write!(formatter, "NodeClaim {claim}: failed, since no anchor names it"),
+            Self::DeleteClaim { claim, .. } => write!(formatter, "NodeClaim {claim}: delete, so that it drains"),
+            Self::ReapClaim { claim, .. } => write!(formatter, "NodeClaim {claim}: delete, since the attempt that brought it failed"),
+            Self::Freeze { node, .. } => write!(formatter, "Node {node}: protect from voluntary disruption"),
+            Self::Cordon { node, .. } => write!(formatter, "Node {node}: cordon, unless it is cordoned"),
+            Self::Restore { node, .. } => write!(formatter, "Node {node}: remove our marks, cordon and protection"),
+            Self::CreatePlaceholder { claim, .. } => write!(formatter, "Pod: create the placeholder for {claim}"),
+            Self::DeletePlaceholder { name, .. } => write!(formatter, "Pod {name}: delete the placeholder"),
         }
     }
 }

@@ -119,3 +119,6 @@ pub(super) fn times(span: TimeDelta, count: i64) -> TimeDelta {
     let longest = i128::from(TimeDelta::MAX.num_milliseconds());
     i64::try_from(product.clamp(-longest, longest)).ok().and_then(TimeDelta::try_milliseconds).unwrap_or(TimeDelta::MAX)
 }
+
+#[cfg(test)]
+mod tests;

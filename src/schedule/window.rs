@@ -52,7 +52,10 @@ impl Schedule {
     /// Works out the occurrences around `now`. Costs about half a microsecond per entry, day listed and week: callers do
     /// it once per policy, not per pool.
     pub fn of(windows: &[Window], now: Time) -> Self {
-        let (from, to) = (later(now, -BEHIND), later(now, AHEAD));
+        Self::between(windows, later(now, -BEHIND), later(now, AHEAD))
+    }
+
+    fn between(windows: &[Window], from: Time, to: Time) -> Self {
         let mut raw: Vec<Occurrence> = windows.iter().flat_map(|window| days_of(window, from, to)).collect();
         raw.sort_unstable();
         let mut occurrences = merge(&raw);

@@ -7,7 +7,7 @@ use crate::api::quantity::{Quantity, Resources};
 
 /// A request, clamped.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Clamp {
+pub struct SurgeRequest {
     /// What the placeholder asks for.
     pub request: Resources,
     /// What was lowered: the Event `SurgeClamped`.
@@ -44,8 +44,8 @@ impl fmt::Display for Limited {
 
 /// Lowers each resource to `allocatable - daemonsets`. A limit of 0 or less lowers nothing: that would make an empty
 /// placeholder. A resource that `allocatable` doesn't have isn't clamped: Karpenter knows nothing of it.
-pub fn clamp(wanted: Resources, allocatable: &Resources, daemonsets: &Resources) -> Clamp {
-    let mut clamp = Clamp::default();
+pub fn clamp(wanted: Resources, allocatable: &Resources, daemonsets: &Resources) -> SurgeRequest {
+    let mut clamp = SurgeRequest::default();
     let limits = allocatable.saturating_sub(daemonsets);
     for (resource, quantity) in wanted.0 {
         let over = limits.0.get(&resource).filter(|limit| quantity.is_positive() && quantity > **limit);
@@ -81,7 +81,7 @@ mod tests {
         let wanted = resources(&[("cpu", "1500m"), ("memory", "2950Mi"), ("example.com/gpu", "2"), ("hugepages-2Mi", "64Mi")]);
         let allocatable = resources(&[("cpu", "1930m"), ("memory", "3033Mi"), ("example.com/gpu", "2")]);
         let clamp = clamp(wanted, &allocatable, &resources(&[("cpu", "100m"), ("memory", "100Mi")]));
-        let expected = Clamp {
+        let expected = SurgeRequest {
             request: resources(&[("cpu", "1500m"), ("memory", "2933Mi"), ("example.com/gpu", "2"), ("hugepages-2Mi", "64Mi")]),
             clamped: vec![limited("memory", "2950Mi", "2933Mi")],
             refused: vec![],
@@ -94,9 +94,10 @@ mod tests {
     fn a_limit_of_nothing_leaves_the_request_whole() {
         let wanted = resources(&[("cpu", "1"), ("memory", "1Gi"), ("example.com/gpu", "0")]);
         let allocatable = resources(&[("cpu", "2"), ("memory", "512Mi"), ("example.com/gpu", "0")]);
-        let clamp = clamp(wanted.clone(), &allocatable, &resources(&[("cpu", "2"), ("memory", "600Mi")]));
+        let daemonsets = resources(&[("cpu", "2"), ("memory", "600Mi"), ("example.com/gpu", "1")]);
+        let clamp = clamp(wanted.clone(), &allocatable, &daemonsets);
         let refused = vec![limited("cpu", "1", "0"), limited("memory", "1Gi", "-88Mi")];
-        assert_eq!(clamp, Clamp { request: wanted, clamped: vec![], refused });
+        assert_eq!(clamp, SurgeRequest { request: wanted, clamped: vec![], refused });
     }
 
     #[test]
@@ -104,7 +105,7 @@ mod tests {
         let wanted = resources(&[("cpu", "1")]);
         assert_eq!(
             clamp(wanted.clone(), &Resources::default(), &resources(&[("cpu", "2")])),
-            Clamp { request: wanted, clamped: vec![], refused: vec![] }
+            SurgeRequest { request: wanted, clamped: vec![], refused: vec![] }
         );
     }
 }

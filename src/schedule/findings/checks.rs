@@ -19,9 +19,7 @@ impl On<'_> {
     pub(super) fn no_windows(&self) -> Option<String> {
         let entries = self.policy.settings.windows.len();
         self.derivation.period.is_none().then(|| {
-            format!(
-                "none of the {entries} maintenanceWindows that can be read ever opens: give at least one with days and hours that occur"
-            )
+            format!("no maintenance window ever opens (entries that can be read: {entries}): give at least one whose days and hours occur")
         })
     }
 
@@ -45,15 +43,15 @@ impl On<'_> {
         let age = self.derivation.age_threshold?;
         (age <= TimeDelta::zero()).then(|| {
             format!(
-                "A = expireAfter {} - leadTime {} = {}, where leadTime = K {} x P {} + t_rot {}{}: raise expireAfter above {}, open windows more \
+                "A = expireAfter {} - leadTime {} = {}, where leadTime = K {} x P {}{} + t_rot {}: raise expireAfter above {}, open windows more \
                  often, or lower minRotationChances, terminationGracePeriod or readyTimeout",
                 show(lifetime),
                 show(lead),
                 show(age),
                 self.k(),
                 self.period(),
-                show(self.derivation.t_rot),
                 self.longest_wait(),
+                show(self.derivation.t_rot),
                 show(lead),
             )
         })
@@ -66,7 +64,7 @@ impl On<'_> {
 
     pub(super) fn override_g_below_one(&self) -> Option<String> {
         let (chances, message) = self.override_chances()?;
-        (chances < 1).then(|| format!("{message}{}: {}", self.longest_wait(), self.advice(1)))
+        (chances < 1).then(|| format!("{message}: {}", self.advice(1)))
     }
 
     pub(super) fn override_g_below_k(&self) -> Option<String> {
@@ -122,7 +120,7 @@ impl On<'_> {
         let (backoff, timeout) = (self.policy.settings.retry_backoff, self.policy.settings.ready_timeout);
         (backoff < timeout).then(|| {
             format!(
-                "retryBackoff {} is shorter than readyTimeout {}: one node without capacity keeps the others waiting; raise it to {} or more",
+                "retryBackoff {} is shorter than readyTimeout {}: a node is tried again sooner than its attempt may take; raise it to {} or more",
                 show(backoff),
                 show(timeout),
                 show(timeout),
@@ -135,10 +133,11 @@ impl On<'_> {
         let age = self.derivation.age_threshold.filter(|age| *age > TimeDelta::zero())?;
         let (period, capacity) = (self.throughput_period()?, self.derivation.capacity);
         let (admitted, due) = (product(age, capacity), product(period, self.claims));
+        let more = if self.schedule.always_open { "" } else { "open windows longer or more often, or " };
         (admitted < due).then(|| {
             format!(
-                "{} NodeClaims come due within A = {}, but one window in P = {} admits C = {capacity} starts: open windows longer or more often, \
-                 or shorten cooldownAfter {} (one rotation is expected to take {})",
+                "{} NodeClaims come due within A = {}, but C = {capacity} of them may start in P = {}: {more}shorten cooldownAfter {} (one \
+                 rotation is expected to take {})",
                 self.claims,
                 show(age),
                 show(period),
@@ -150,14 +149,15 @@ impl On<'_> {
 
     pub(super) fn throughput_burst_shortfall(&self) -> Option<String> {
         self.derivation.period?;
-        let (k, capacity) = (self.k().max(0), self.derivation.capacity);
+        let (k, capacity) = (self.k(), self.derivation.capacity);
         let admitted = k.saturating_mul(capacity);
-        (self.claims > admitted).then(|| {
+        let more = if self.schedule.always_open { "" } else { "open windows longer, or " };
+        let needed = self.claims.saturating_sub(1).div_euclid(capacity.max(1)).saturating_add(1);
+        (k > 0 && self.claims > admitted).then(|| {
             format!(
-                "{} NodeClaims of the same age need more than K = {k} windows, which admit C = {capacity} starts each ({admitted} together): open \
-                 windows longer, or raise minRotationChances to {} or more",
+                "{} NodeClaims of the same age are more than K = {k} windows with C = {capacity} starts each admit ({admitted}): {more}raise \
+                 minRotationChances to {needed} or more",
                 self.claims,
-                self.claims.saturating_sub(1).div_euclid(capacity.max(1)).saturating_add(1),
             )
         })
     }
@@ -166,8 +166,8 @@ impl On<'_> {
         let (gap, service) = (self.schedule.gap?, self.service());
         (service > gap).then(|| {
             format!(
-                "t_rot_est {} + cooldownAfter {} = {} is longer than the {} between two windows: a rotation started late takes the next window's \
-                 first start; leave more time between them, or join them",
+                "t_rot_est {} + cooldownAfter {} = {} is longer than the {} between two windows: a rotation that starts late costs the \
+                 next window a start; leave more time between them, or join them",
                 show(self.derivation.t_rot_est),
                 show(self.policy.settings.cooldown_after),
                 show(service),
@@ -212,7 +212,7 @@ impl On<'_> {
     pub(super) fn static_pool(&self) -> Option<String> {
         let replicas = self.pool.spec.replicas?;
         Some(format!(
-            "spec.replicas is {replicas}: a static pool can't bring the one node more that a surge needs, so nothing starts; exclude it in \
+            "spec.replicas is {replicas}: a static pool has no room for the one node more that a surge needs, so nothing starts; exclude it in \
              nodePoolSelector, or use a pool without spec.replicas"
         ))
     }
@@ -237,12 +237,13 @@ impl On<'_> {
         let (age, lifetime) = (self.override_age()?, self.derivation.expire_after?);
         let (period, chances) = (self.derivation.period?, self.derivation.chances?);
         let message = format!(
-            "ageThreshold {} guarantees G = {chances} chances, floor((expireAfter {} - t_rot {} - {}) / P {})",
+            "ageThreshold {} guarantees G = {chances} chances, floor((expireAfter {} - t_rot {} - {}) / P {}{})",
             show(age),
             show(lifetime),
             show(self.derivation.t_rot),
             show(age),
             show(period),
+            self.longest_wait(),
         );
         Some((chances, message))
     }
@@ -272,10 +273,10 @@ impl On<'_> {
         self.derivation.period.map(show).unwrap_or_default()
     }
 
-    /// The dates behind P: a change of the clock, or of the calendar, may make it longer than most.
+    /// The dates behind P: a change of the clock, or a skipped day, may make it longer than in most weeks.
     fn longest_wait(&self) -> String {
         let Some((first, second)) = self.schedule.period_between else { return String::new() };
-        format!(" (the longest time between two openings, {} to {})", to_annotation(first), to_annotation(second))
+        format!(" (from the opening of {} to that of {})", to_annotation(first), to_annotation(second))
     }
 }
 

@@ -77,6 +77,13 @@ impl Error {
     }
 }
 
+/// For the predicates of tests, which ask the API server themselves.
+impl From<kube::Error> for Error {
+    fn from(source: kube::Error) -> Error {
+        Error::Api { attempt: "ask the API server".into(), source: Box::new(source) }
+    }
+}
+
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{self}")?;

@@ -102,7 +102,7 @@ async fn a_file_of_instance_types_can_leave_out_what_fits() {
     let events = async || plane.run_kubectl(&["get", "events"], "").await;
     plane
         .wait_for("Karpenter says that it can't", Duration::from_secs(30), async || {
-            Ok(events().await?.contains("FailedScheduling") && events().await?.contains("no instance type"))
+            Ok(events().await?.contains("filtered out all available instance types"))
         })
         .await
         .unwrap();

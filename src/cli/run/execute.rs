@@ -1,0 +1,223 @@
+//! One pass as a process: connect, take the Lease, do the pass, report, and map what happened to the exit code.
+
+use std::{
+    collections::BTreeMap,
+    error::Error,
+    sync::{Arc, OnceLock},
+    time::{Duration, Instant},
+};
+
+use chrono::TimeDelta;
+
+use super::{
+    super::{ExitCode, connect::ConnectOptions},
+    RunOptions, steps,
+};
+use crate::{
+    api::time::Time,
+    clock::Clock,
+    cluster::{Cluster, Failure},
+    kube::{
+        connect::{Target, connect},
+        session::{Session, Terms},
+        stop::{Signal, Stop},
+    },
+    pass::{self, PassReport},
+    report::{
+        log,
+        metrics::{Extent, PassFacts, PoolReport, Stage, text},
+    },
+    rotation::{decide::decide, scene::Config},
+    surge::PlaceholderSettings,
+};
+
+/// The clock that log lines go by: the local one until the API server's is known.
+type LogClock = Arc<OnceLock<Arc<Clock>>>;
+
+/// Runs one pass to its end.
+pub fn execute(options: RunOptions) -> ExitCode {
+    let clock = LogClock::default();
+    let (local, heard) = (Clock::local(), Arc::clone(&clock));
+    let now = move || heard.get().map_or_else(|| local.now(), |clock| clock.now());
+    let filter = std::env::var(log::FILTER_VARIABLE).ok();
+    if let Err(error) = log::init(options.log_format, filter.as_deref(), now) {
+        eprintln!("error: {}", chain(&error));
+        return ExitCode::Usage;
+    }
+    match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime.block_on(run(options, &clock)),
+        Err(error) => {
+            eprintln!("error: no runtime: {error}");
+            ExitCode::Failed
+        }
+    }
+}
+
+async fn run(options: RunOptions, clock: &LogClock) -> ExitCode {
+    let stop = match Stop::on_signals() {
+        Ok(stop) => stop,
+        Err(error) => {
+            tracing::error!(%error, "no handler for SIGINT and SIGTERM");
+            return ExitCode::Failed;
+        }
+    };
+    let began = Instant::now();
+    let mut ended = work(&options, &stop, clock).await;
+    if let Some(signal) = stop.requested() {
+        ended.code = match signal {
+            Signal::Interrupt => ExitCode::Interrupted,
+            Signal::Terminate => ExitCode::Terminated,
+        };
+    }
+    let finished = clock.get().map_or_else(|| Clock::local().now(), |clock| clock.now());
+    report(&options, &ended, finished, began.elapsed()).await;
+    ended.code
+}
+
+/// What a run came to.
+struct Ended {
+    code: ExitCode,
+    extent: Extent,
+    report: PassReport,
+}
+
+impl Ended {
+    fn early(code: ExitCode, stage: Stage) -> Self {
+        let errors = BTreeMap::from([(stage, 1)]);
+        Self { code, extent: Extent::NoView, report: PassReport { errors, ..PassReport::default() } }
+    }
+
+    fn quiet(code: ExitCode) -> Self {
+        Self { code, extent: Extent::HeldElsewhere, report: PassReport::default() }
+    }
+
+    fn of(report: PassReport) -> Self {
+        let (code, extent) = match &report.aborted {
+            Some(Failure::LeaseLost(_)) => (ExitCode::LeaseLost, Extent::NoView),
+            _ if !report.had_view => (ExitCode::Failed, Extent::NoView),
+            _ if report.failed() => (ExitCode::Failed, Extent::PoolsFailed),
+            _ => (ExitCode::Done, Extent::Complete),
+        };
+        Self { code, extent, report }
+    }
+}
+
+async fn work(options: &RunOptions, stop: &Stop, clock: &LogClock) -> Ended {
+    let mut session = match open(options, stop, clock).await {
+        Ok(session) => session,
+        Err(ended) => return ended,
+    };
+    let config = config(options);
+    if options.dry_run {
+        return dry_run(&session, &config).await;
+    }
+    let patience = options.wait_for_lease.map_or(Duration::ZERO, std_duration);
+    match session.take_lease(patience).await {
+        Ok(None) => {}
+        Ok(Some(held)) => {
+            tracing::info!("nothing is done by this run: {held}");
+            return Ended::quiet(ExitCode::Done);
+        }
+        Err(failure) => {
+            tracing::error!(error = %failure, "the Lease can't be taken");
+            return Ended::early(ExitCode::NotConnected, Stage::Lease);
+        }
+    }
+    let report = pass::pass(&session, &config, options.concurrency.get()).await;
+    session.close().await;
+    Ended::of(report)
+}
+
+async fn open(options: &RunOptions, stop: &Stop, clock: &LogClock) -> Result<Session, Ended> {
+    let ConnectOptions { kubeconfig, context, impersonate, request_timeout } = options.connect.clone();
+    let target = Target { kubeconfig, context, impersonate };
+    let connected = tokio::select! {
+        connected = connect(&target) => connected,
+        _ = stop.wait() => return Err(Ended::quiet(ExitCode::Failed)),
+    };
+    let client = connected.map_err(|error| {
+        tracing::error!("no connection: {}", chain(&error));
+        Ended::early(ExitCode::NotConnected, Stage::Connect)
+    })?;
+    let terms = Terms {
+        namespace: options.namespace.clone(),
+        deadline: std_duration(options.deadline),
+        request_timeout: request_timeout.map(std_duration),
+        stop: stop.clone(),
+    };
+    let session = Session::open(client, terms).await.map_err(|error| {
+        tracing::error!("preflight failed: {}", chain(&error));
+        Ended::early(ExitCode::NotConnected, Stage::Preflight)
+    })?;
+    // The first and only one to set it.
+    let _ = clock.set(session.clock());
+    Ok(session)
+}
+
+fn config(options: &RunOptions) -> Config {
+    let placeholder = PlaceholderSettings {
+        namespace: options.namespace.clone(),
+        image: options.placeholder_image.clone(),
+        pull_secrets: options.image_pull_secrets.clone(),
+    };
+    Config { cadence: options.cadence, placeholder }
+}
+
+/// The path of a pass up to its decision; nothing that writes is ever built.
+async fn dry_run(session: &Session, config: &Config) -> Ended {
+    match pass::view(session, config).await {
+        Ok(view) => {
+            let decision = decide(&view, session.now(), config);
+            let printed = super::super::print(&steps::text(&decision));
+            let failed = !decision.errors.is_empty() || !view.unreadable.is_empty();
+            Ended::quiet(if failed { ExitCode::Failed } else { printed })
+        }
+        Err(failure) => {
+            tracing::error!(error = %failure, "the cluster can't be read");
+            Ended::quiet(ExitCode::Failed)
+        }
+    }
+}
+
+/// Metrics, which cost no exit code: every total is durable, so the next pass tells it again.
+async fn report(options: &RunOptions, ended: &Ended, finished: Time, took: Duration) {
+    let facts = PassFacts {
+        finished,
+        duration: TimeDelta::from_std(took).unwrap_or(TimeDelta::MAX),
+        errors: ended.report.errors.clone(),
+        extent: ended.extent,
+        version: env!("CARGO_PKG_VERSION"),
+    };
+    let pools: Vec<PoolReport<'_>> =
+        ended.report.pools.values().map(|pool| PoolReport { assessment: &pool.assessment, totals: &pool.totals }).collect();
+    let failed = ended.report.pools.values().filter(|pool| pool.failed).count();
+    if ended.extent != Extent::HeldElsewhere {
+        tracing::info!(pools = pools.len(), failed, exit = ended.code.code(), milliseconds = took.as_millis(), "the pass is done");
+    }
+    let Some(text) = text(&facts, &pools) else { return };
+    if let Some(file) = &options.metrics_file
+        && let Err(error) = file.write(&text)
+    {
+        tracing::warn!("the metrics were not written: {}", chain(&error));
+    }
+    if let Some(gateway) = &options.gateway
+        && let Err(error) = gateway.push(ended.extent, text).await
+    {
+        tracing::warn!("the metrics were not pushed: {}", chain(&error));
+    }
+}
+
+fn std_duration(span: TimeDelta) -> Duration {
+    span.to_std().unwrap_or_default()
+}
+
+/// An error with its causes.
+fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(&format!(": {error}"));
+        cause = error.source();
+    }
+    text
+}

@@ -1,0 +1,8 @@
+//! The program on a real control plane: etcd, the API server, Karpenter with its KWOK provider. Each pass is a process of
+//! its own, under the ServiceAccount and with the rights that `kustomize/base` gives it.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod passes;
+mod policy;
+mod rotation;

@@ -1,0 +1,154 @@
+//! The tables in `docs/` are the code's own tables, and every link leads somewhere. `UPDATE_DOCS=1 cargo test --test docs`
+//! writes the tables anew; read the difference before committing it.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may panic anywhere")]
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use noderotation::{
+    api::{
+        events::{Kind as EventKind, Lasting, REASONS},
+        keys::ANNOTATIONS,
+    },
+    report::metrics::{Kind, METRICS},
+    schedule::findings::{FINDINGS, Level},
+};
+
+/// Before and after a table that comes from the code.
+const BEGIN: &str = "<!-- table from the code -->\n";
+const END: &str = "<!-- end of table -->\n";
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn table(head: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
+    let line = |cells: &[String]| format!("| {} |\n", cells.iter().map(|cell| cell.replace('|', "\\|")).collect::<Vec<_>>().join(" | "));
+    let head: Vec<String> = head.iter().map(|&cell| cell.to_owned()).collect();
+    let rule = format!("|{}\n", "---|".repeat(head.len()));
+    std::iter::once(line(&head)).chain([rule]).chain(rows.into_iter().map(|row| line(&row))).collect()
+}
+
+/// Compares a document's table with the code's, or writes it.
+fn check(document: &str, table: &str) {
+    let path = root().join("docs").join(document);
+    let text = fs::read_to_string(&path).unwrap();
+    let (before, rest) = text.split_once(BEGIN).unwrap_or_else(|| panic!("docs/{document} has no {BEGIN}"));
+    let (written, after) = rest.split_once(END).unwrap_or_else(|| panic!("docs/{document} has no {END}"));
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        fs::write(&path, format!("{before}{BEGIN}{table}{END}{after}")).unwrap();
+        return;
+    }
+    let wanted: Vec<&str> = table.lines().filter(|row| !written.lines().any(|other| other == *row)).collect();
+    let stale: Vec<&str> = written.lines().filter(|row| !table.lines().any(|other| other == *row)).collect();
+    assert!(
+        written == table,
+        "\ndocs/{document} differs from the code; `UPDATE_DOCS=1 cargo test --test docs` writes its table.\nmissing:\n  {}\nstale:\n  {}\n",
+        wanted.join("\n  "),
+        stale.join("\n  ")
+    );
+}
+
+fn code(text: &str) -> String {
+    format!("`{text}`")
+}
+
+#[test]
+fn metrics_are_documented() {
+    let rows = METRICS.iter().map(|metric| {
+        let kind = match metric.kind() {
+            Kind::Gauge => "gauge",
+            Kind::Counter => "counter",
+            Kind::Histogram => "histogram",
+        };
+        let labels: Vec<String> = metric.labels.iter().map(|label| code(label)).collect();
+        vec![code(metric.name), kind.into(), labels.join(", "), metric.help.into()]
+    });
+    check("metrics.md", &table(&["Metric", "Type", "Labels", "Meaning"], rows));
+}
+
+#[test]
+fn events_are_documented() {
+    let rows = REASONS.iter().map(|about| {
+        let kind = match about.kind {
+            EventKind::Normal => "Normal",
+            EventKind::Warning => "Warning",
+        };
+        let lasting = match about.lasting {
+            Lasting::Transition => "once",
+            Lasting::Condition => "while it lasts",
+        };
+        vec![code(about.name), about.on.into(), kind.into(), lasting.into(), about.meaning.into()]
+    });
+    check("events.md", &table(&["Reason", "About", "Type", "Told", "Meaning"], rows));
+}
+
+#[test]
+fn findings_are_documented() {
+    let rows = FINDINGS.iter().map(|(_, name, level, meaning)| {
+        let level = match level {
+            Level::Fatal => "fatal",
+            Level::Warn => "warning",
+        };
+        vec![code(name), level.into(), (*meaning).into()]
+    });
+    check("findings.md", &table(&["Finding", "Level", "Meaning"], rows));
+}
+
+#[test]
+fn state_is_documented() {
+    let rows = ANNOTATIONS.iter().map(|key| vec![code(key.key), key.on.into(), key.value.into(), key.purpose.into()]);
+    check("state.md", &table(&["Key", "On", "Value", "What it is for"], rows));
+}
+
+#[test]
+fn every_link_leads_to_a_file() {
+    let documents = fs::read_dir(root().join("docs")).unwrap().map(|entry| entry.unwrap().path()).chain([root().join("README.md")]);
+    let broken: Vec<String> = documents
+        .filter(|path| path.extension().is_some_and(|extension| extension == "md"))
+        .flat_map(|path| {
+            let text = fs::read_to_string(&path).unwrap();
+            let broken: Vec<String> =
+                links(&text).filter(|link| !leads_somewhere(&path, link)).map(|link| format!("{}: {link}", path.display())).collect();
+            broken
+        })
+        .collect();
+    assert!(broken.is_empty(), "\ncorrect the link, or write the file:\n  {}\n", broken.join("\n  "));
+}
+
+fn links(text: &str) -> impl Iterator<Item = &str> {
+    text.match_indices("](").filter_map(|(start, opening)| text[start + opening.len()..].split(')').next())
+}
+
+/// Whether a link's file is there, and in it the heading that it names.
+fn leads_somewhere(document: &Path, link: &str) -> bool {
+    if link.contains("://") {
+        return true;
+    }
+    let (file, heading) = link.split_once('#').map_or((link, None), |(file, heading)| (file, Some(heading)));
+    let target = if file.is_empty() { document.to_owned() } else { document.parent().unwrap().join(file) };
+    match heading {
+        None => target.exists(),
+        Some(heading) => fs::read_to_string(target).is_ok_and(|text| text.lines().filter_map(anchor).any(|anchor| anchor == heading)),
+    }
+}
+
+/// The anchor that a heading makes.
+fn anchor(line: &str) -> Option<String> {
+    let heading = line.strip_prefix('#')?.trim_start_matches('#').strip_prefix(' ')?;
+    let kept = heading.to_lowercase().chars().filter(|next| next.is_alphanumeric() || " -_".contains(*next)).collect::<String>();
+    Some(kept.replace(' ', "-"))
+}
+
+#[test]
+fn the_policy_to_copy_is_valid() {
+    let text = fs::read_to_string(root().join("README.md")).unwrap();
+    let blocks: Vec<&str> = text.split("```").filter(|block| block.contains("kind: RotationPolicy\n")).collect();
+    assert_eq!(blocks.len(), 1);
+    let yaml = blocks[0].strip_prefix("yaml\n").unwrap();
+    let policy = noderotation::policy::read::policy(&serde_yaml_ng::from_str(yaml).unwrap());
+    assert_eq!(policy.problems, []);
+}

@@ -217,7 +217,7 @@ async fn nothing_is_written_after_a_signal_without_the_lease_or_past_the_deadlin
     assert_eq!(run(&session, &anchor()).await, "interrupted by a signal, before NodePool web");
     let terms = Terms { deadline: Duration::ZERO, ..fake.terms() };
     let late = Session::open(fake.client(), terms).await;
-    assert!(matches!(late, Err(crate::kube::preflight::PreflightError::Unreachable { source: CallError::Deadline, .. })));
+    assert!(matches!(late, Err(crate::kube::preflight::PreflightError::Unreachable { cause: CallError::Deadline, .. })));
     assert_eq!(fake.sent("PATCH"), [""; 0]);
 }
 

@@ -53,8 +53,10 @@ pub async fn read(api: &Api, namespace: &str, view: &mut View, needs: &BTreeSet<
 }
 
 fn store(facts: &mut Facts, need: &Need, answer: Answer) {
-    let (Need::NodesOfPool(key) | Need::Node(key) | Need::PodsOn(key) | Need::BudgetsIn(key) | Need::EventsAbout(key)) = need;
-    let key = key.clone();
+    let key = match need {
+        Need::NodesOfPool(key) | Need::Node(key) | Need::PodsOn(key) | Need::BudgetsIn(key) | Need::EventsAbout(key) => key.clone(),
+        Need::Rehearsal(_) => return,
+    };
     match answer {
         Answer::NodesOfPool(nodes) => drop(facts.nodes_of_pool.insert(key, nodes)),
         Answer::Node(node) => drop(facts.nodes.insert(key, *node)),
@@ -77,6 +79,7 @@ async fn answer(api: &Api, namespace: &str, need: &Need, uid: Option<String>) ->
             whole(api, &list).await.map(Answer::Pods)
         }
         Need::BudgetsIn(namespace) => whole(api, &List::of("PodDisruptionBudget", budgets(namespace))).await.map(Answer::Budgets),
+        Need::Rehearsal(_) => Err("rehearsals are not asked for yet".into()),
         Need::EventsAbout(pod) => {
             let uid = uid.map(|uid| format!(",regarding.uid={uid}")).unwrap_or_default();
             let list = List::of("Event", events(namespace)).where_field(format!("regarding.kind=Pod,regarding.name={pod}{uid}"));

@@ -16,7 +16,7 @@ use crate::api::{
 mod judge;
 mod patch;
 
-pub use judge::{Ended, apply, ended, is_marked, retry_count};
+pub use judge::{Ended, apply, ended, is_marked, rehearse, retry_count};
 
 /// One write on one object.
 #[derive(Debug, Clone, PartialEq)]

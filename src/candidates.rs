@@ -166,7 +166,7 @@ impl Rules<'_> {
             census.triggered.insert(name.clone());
         }
         census.retry_count = census.retry_count.max(retry_count(&claim.metadata));
-        if bucket == Bucket::Deleting {
+        if claim.metadata.is_deleting() {
             return;
         }
         let deadline = claim.deadline();
@@ -186,7 +186,11 @@ impl Rules<'_> {
                 triggered_at,
                 asked_for: self.is_asked_for(claim),
             }),
-            Bucket::NotTriggered => census.next_change = soonest(census.next_change, triggered_at),
+            // It is triggered past that instant, not at it.
+            Bucket::NotTriggered => {
+                let due = triggered_at.map(|at| later(at, TimeDelta::seconds(1)));
+                census.next_change = soonest(census.next_change, due);
+            }
             Bucket::InBackoff => census.next_change = soonest(census.next_change, self.backoff_until(claim)),
             _ => {}
         }

@@ -98,7 +98,10 @@ fn used<'a>(governance: &Governance<'a>) -> Option<&'a Policy> {
 /// The order of the rules for one pool.
 fn step(scene: &Scene<'_>) -> Result<Step, Missing> {
     let assessment = assess::assess(scene)?;
+    let foreign = scene.anchor().and_then(|claim| scene.view.claims.get(claim)).filter(|claim| claim.pool() != Some(scene.name()));
     let mut step = match (scene.anchor(), scene.policy) {
+        // An anchor on another pool's claim must not undo, finish or count what that pool does with it.
+        (Some(_), _) if let Some(foreign) = foreign => advance::orphan(scene, assessment, foreign),
         // A fallback that was started is finished, whatever windows, freezes and policies say since (§7).
         (Some(claim), _) if scene.is_fallback() => fallback::resume(scene, assessment, claim)?,
         // Nobody governs the pool any more: nothing else would ever clean up behind its rotation (§5.4).

@@ -35,6 +35,8 @@ pub enum Bucket {
     NotTriggered,
     /// A failed attempt is too recent, or this pass's sweep fails it.
     InBackoff,
+    /// The API server refuses to have it written: found by this pass's rehearsal.
+    Unwritable,
     /// May be rotated now.
     Eligible,
 }
@@ -50,6 +52,7 @@ impl Bucket {
             Self::NotReady => "not-ready",
             Self::NotTriggered => "not-triggered",
             Self::InBackoff => "in-backoff",
+            Self::Unwritable => "unwritable",
             Self::Eligible => "eligible",
         }
     }

@@ -12,6 +12,7 @@ pub mod fallback;
 pub mod gates;
 pub mod governance;
 pub mod notice;
+mod rehearsal;
 pub mod scene;
 pub mod start;
 pub mod state;

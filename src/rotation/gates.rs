@@ -1,6 +1,6 @@
 //! The start gates (§5.2 steps 1a and 2): every reason why no rotation may start now is collected, none hides another.
 
-use super::{scene::Scene, step::Gate};
+use super::{decide::at_most, scene::Scene, step::Gate};
 use crate::{
     api::{
         keys,
@@ -28,6 +28,10 @@ pub fn closed(scene: &Scene<'_>, policy: &Policy, findings: &[Finding]) -> Vec<G
     if scene.swept.pools.contains(scene.name()) {
         let detail = "leftovers of an earlier rotation are cleaned up in this pass".into();
         gates.push(Gate { code: "swept", detail, until: None });
+    }
+    if let Some(max) = scene.config.max_in_flight.filter(|max| scene.in_flight >= *max) {
+        let detail = format!("{}, and {} are", at_most(max), scene.in_flight);
+        gates.push(Gate { code: "max-in-flight", detail, until: None });
     }
     gates.extend(timed(scene, policy));
     gates

@@ -31,6 +31,10 @@ pub struct Config {
     pub cadence: TimeDelta,
     /// How placeholders are made.
     pub placeholder: PlaceholderSettings,
+    /// Whether a start is rehearsed by dry run before anything is touched.
+    pub rehearse: bool,
+    /// How many rotations may be in flight in the cluster; `None` for no limit.
+    pub max_in_flight: Option<usize>,
 }
 
 /// What this pass's sweep does, as far as a pool's step has to know.
@@ -62,6 +66,8 @@ pub struct Scene<'a> {
     pub schedule: &'a Schedule,
     /// What the sweep does.
     pub swept: &'a Swept,
+    /// Rotations in flight in the whole cluster.
+    pub in_flight: usize,
 }
 
 impl<'a> Scene<'a> {

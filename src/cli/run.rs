@@ -39,6 +39,10 @@ pub struct RunArgs {
     #[arg(long, env = "NODEROTATION_DRY_RUN", hide_env_values = true, value_parser = BoolishValueParser::new())]
     dry_run: bool,
 
+    /// With --dry-run: also try the writes of a start by server-side dry run, which takes the rights to write
+    #[arg(long, requires = "dry_run", env = "NODEROTATION_REHEARSE", hide_env_values = true, value_parser = BoolishValueParser::new())]
+    rehearse: bool,
+
     /// Where the program's Lease and its placeholder Pods live
     #[arg(long, value_name = "NAME", default_value = DEFAULT_NAMESPACE, value_parser = NonEmptyStringValueParser::new(), env = "NODEROTATION_NAMESPACE", hide_env_values = true)]
     namespace: String,
@@ -124,6 +128,8 @@ fn at_least_one(text: &str) -> Result<NonZeroUsize, &'static str> {
 pub struct RunOptions {
     /// Print the steps instead of taking them.
     pub dry_run: bool,
+    /// Whether a dry run also rehearses writes.
+    pub rehearse: bool,
     /// Where the Lease and the placeholders live.
     pub namespace: String,
     /// The time between passes.
@@ -168,6 +174,7 @@ impl RunArgs {
         let gateway = pushgateway.map(|address| Gateway::new(&address, &grouping)).transpose().map_err(|error| usage(&error))?;
         Ok(RunOptions {
             dry_run: self.dry_run,
+            rehearse: self.rehearse,
             namespace: self.namespace,
             cadence: self.cadence,
             deadline: self.deadline,

@@ -109,6 +109,7 @@ async fn work(options: &RunOptions, stop: &Stop, clock: &LogClock) -> Ended {
     };
     let config = config(options);
     if options.dry_run {
+        let session = if options.rehearse { session } else { session.without_rehearsals() };
         return dry_run(&session, &config).await;
     }
     let patience = options.wait_for_lease.map_or(Duration::ZERO, std_duration);

@@ -3,4 +3,5 @@
 pub mod blackout;
 pub mod derive;
 pub mod findings;
+pub mod settle;
 pub mod window;

@@ -18,6 +18,10 @@ pub fn closed(scene: &Scene<'_>, policy: &Policy, findings: &[Finding]) -> Vec<G
         let detail = format!("{}: {}", finding.code.name(), finding.message);
         Gate { code: "finding", detail, until: None }
     }));
+    if policy.settings.suspend {
+        let detail = format!("suspended: spec.suspend of RotationPolicy {} is true", policy.name);
+        gates.push(Gate { code: "suspended", detail, until: None });
+    }
     if scene.pool.metadata.is_deleting() {
         gates.push(Gate { code: "deleting", detail: "the NodePool is being deleted".into(), until: None });
     }
@@ -65,6 +69,10 @@ pub fn timed(scene: &Scene<'_>, policy: &Policy) -> Vec<Gate> {
         let detail = next
             .map_or("no maintenance window opens".into(), |next| format!("the next maintenance window opens at {}", to_annotation(next)));
         gates.push(Gate { code: "window-closed", detail, until: next });
+    }
+    if let Some(blackout) = scene.schedule.blackouts.covering(scene.now) {
+        let why = if blackout.reason.is_empty() { "blackout".into() } else { format!("blackout ({})", blackout.reason) };
+        gates.push(until_gate("blackout", &why, blackout.end));
     }
     match scene.frozen() {
         None => {}

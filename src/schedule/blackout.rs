@@ -56,6 +56,11 @@ impl Closure {
 }
 
 impl Blackouts {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.closures.is_empty()
+    }
+
     /// The blackout that contains `now`; of several, the one that ends last.
     pub fn covering(&self, now: Time) -> Option<&Closure> {
         self.closures.iter().filter(|closure| closure.contains(now)).max_by_key(|closure| closure.end)

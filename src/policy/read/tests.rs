@@ -43,9 +43,7 @@ fn blackout(timezone: Tz, from: &str, to: &str, reason: &str) -> Blackout {
     Blackout { timezone, from: from.parse().unwrap(), to: to.parse().unwrap(), reason: reason.into() }
 }
 
-#[test]
-fn the_policy_of_the_seeds_is_read_whole() {
-    let text = r#"
+const WHOLE: &str = r#"
 metadata: {name: api, uid: 1b4e, generation: 3, resourceVersion: "77"}
 spec:
   nodePoolSelector:
@@ -75,6 +73,9 @@ spec:
   prePull: {enabled: false}
 status: {matchedNodePools: 2}
 "#;
+
+#[test]
+fn the_policy_of_the_seeds_is_read_whole() {
     let span = |text| parse_duration(text).unwrap();
     let expected = Policy {
         name: "api".into(),
@@ -116,7 +117,7 @@ status: {matchedNodePools: 2}
         problems: vec![],
         status: json!({"matchedNodePools": 2}),
     };
-    assert_eq!(policy(&serde_yaml_ng::from_str(text).unwrap()), expected);
+    assert_eq!(policy(&serde_yaml_ng::from_str(WHOLE).unwrap()), expected);
 }
 
 #[test]

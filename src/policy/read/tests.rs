@@ -43,8 +43,7 @@ fn blackout(timezone: Tz, from: &str, to: &str, reason: &str) -> Blackout {
     Blackout { timezone, from: from.parse().unwrap(), to: to.parse().unwrap(), reason: reason.into() }
 }
 
-/// Every field, mostly with another value than its default.
-const SEEDS: &str = r#"
+const WHOLE: &str = r#"
 metadata: {name: api, uid: 1b4e, generation: 3, resourceVersion: "77"}
 spec:
   nodePoolSelector:
@@ -118,7 +117,7 @@ fn the_policy_of_the_seeds_is_read_whole() {
         problems: vec![],
         status: json!({"matchedNodePools": 2}),
     };
-    assert_eq!(policy(&serde_yaml_ng::from_str(SEEDS).unwrap()), expected);
+    assert_eq!(policy(&serde_yaml_ng::from_str(WHOLE).unwrap()), expected);
 }
 
 #[test]

@@ -18,3 +18,6 @@ pub mod state;
 pub mod step;
 pub mod sweep;
 pub mod totals;
+
+#[cfg(test)]
+pub(crate) mod tests;

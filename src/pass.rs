@@ -200,3 +200,6 @@ impl PassReport {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -47,18 +47,16 @@ fn a_drain_over_its_estimate_names_what_blocks() {
     asks nodes of web
     asks pods on node-a
     asks budgets in shop
-    web: await-drain: NodeClaim a drains for 10m1s (estimate 10m): Pod shop/app-a: waits for its eviction. Karpenter ends it by force at 2026-12-02T03:49:59Z.
+    web: await-drain: NodeClaim a drains for 10m1s (estimate 10m): Pod shop/app-a: PodDisruptionBudget app allows no disruption (1 healthy, 1 wanted). Karpenter ends it by force at 2026-12-02T03:49:59Z.
       mirror draining of a on web at 2026-12-02T03:00:00Z
-      ! Warning DrainBlocked on NodePool web (a): NodeClaim a drains for 10m1s (estimate 10m): Pod shop/app-a: waits for its eviction. Karpenter ends it by force at 2026-12-02T03:49:59Z.
+      ! Warning DrainBlocked on NodePool web (a): NodeClaim a drains for 10m1s (estimate 10m): Pod shop/app-a: PodDisruptionBudget app allows no disruption (1 healthy, 1 wanted). Karpenter ends it by force at 2026-12-02T03:49:59Z.
       wakes 2026-12-02T03:54:00Z
     ");
 }
 
 #[test]
 fn a_drain_over_its_bound_is_stuck_and_the_gate_stays_held() {
-    assert_snapshot!(action(&drains(mins(64)), now()), @r"
-    await-drain: NodeClaim a drains for 1h4m (estimate 10m): Pod shop/app-a: waits for its eviction. Karpenter ends it by force at 2026-12-02T02:56:00Z.
-    ");
+    assert_snapshot!(action(&drains(mins(64)), now()), @"await-drain: NodeClaim a drains for 1h4m (estimate 10m): Pod shop/app-a: waits for its eviction. Karpenter ends it by force at 2026-12-02T02:56:00Z.");
     assert_snapshot!(check(&drains(mins(64) + secs(1)), now()), @r"
     asks nodes of web
     asks pods on node-a

@@ -25,12 +25,8 @@ fn a_pending_claim_that_is_deleted_expires_before_anything_else() {
 
 #[test]
 fn so_does_one_that_is_anchored_and_not_begun_and_one_past_its_timeout() {
-    assert_snapshot!(action(&deleted(""), now()), @r"
-    expire: NodeClaim a was deleted by someone else before its rotation could finish
-    ");
-    assert_snapshot!(action(&deleted("pending"), at("2026-12-02T05:00:00Z")), @r"
-    expire: NodeClaim a was deleted by someone else before its rotation could finish
-    ");
+    assert_snapshot!(action(&deleted(""), now()), @"expire: NodeClaim a was deleted by someone else before its rotation could finish");
+    assert_snapshot!(action(&deleted("pending"), at("2026-12-02T05:00:00Z")), @"expire: NodeClaim a was deleted by someone else before its rotation could finish");
 }
 
 #[test]

@@ -63,22 +63,12 @@ fn an_accounted_failure_within_its_backoff_is_released() {
 #[test]
 fn a_retry_passes_every_gate_of_a_start() {
     let static_pool = accounted(mins(31)).change(Kind::NodePool, "web", |pool| pool.spec("replicas", json!(3)));
-    assert_snapshot!(action(&static_pool, now()), @r"
-    release: releases the anchor on the failed NodeClaim a: no retry is due
-    ");
-    assert_snapshot!(action(&accounted(mins(31)), at("2026-12-02T06:30:00Z")), @r"
-    release: releases the anchor on the failed NodeClaim a: no retry is due
-    ");
-    assert_snapshot!(action(&accounted(mins(31)).note(keys::FREEZE, "2027-01-01T00:00:00Z"), now()), @r"
-    release: releases the anchor on the failed NodeClaim a: no retry is due
-    ");
-    assert_snapshot!(action(&accounted(mins(31)).note(keys::LAST_ROTATION_AT, ago(mins(1))), now()), @r"
-    release: releases the anchor on the failed NodeClaim a: no retry is due
-    ");
+    assert_snapshot!(action(&static_pool, now()), @"release: releases the anchor on the failed NodeClaim a: no retry is due");
+    assert_snapshot!(action(&accounted(mins(31)), at("2026-12-02T06:30:00Z")), @"release: releases the anchor on the failed NodeClaim a: no retry is due");
+    assert_snapshot!(action(&accounted(mins(31)).note(keys::FREEZE, "2027-01-01T00:00:00Z"), now()), @"release: releases the anchor on the failed NodeClaim a: no retry is due");
+    assert_snapshot!(action(&accounted(mins(31)).note(keys::LAST_ROTATION_AT, ago(mins(1))), now()), @"release: releases the anchor on the failed NodeClaim a: no retry is due");
     let full = accounted(mins(31)).change(Kind::NodePool, "web", |pool| pool.spec("limits", json!({"nodes": 1})));
-    assert_snapshot!(action(&full, now()), @r"
-    release: releases the anchor on the failed NodeClaim a: no retry is due
-    ");
+    assert_snapshot!(action(&full, now()), @"release: releases the anchor on the failed NodeClaim a: no retry is due");
 }
 
 #[test]

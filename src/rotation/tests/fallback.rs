@@ -23,22 +23,14 @@ fn less_than_t_rot_before_the_deadline_it_starts() {
       mark a draining from [None, Pending, Failed, Expired]
       delete claim a (uid-a) | gone is fine | refused: DeleteRefused
     ");
-    assert_snapshot!(action(&near(mins(79)), now()), @r"
-    start: starts the rotation of NodeClaim a on Node node-a, age 334h41m, deadline 2026-12-02T04:19:00Z
-    ");
-    assert_snapshot!(action(&near(mins(-1)), now()), @r"
-    forceful-fallback: deletes NodeClaim a on Node node-a, age 336h1m, deadline 2026-12-02T02:59:00Z: less than t_rot 1h19m is left, and forcefulFallback is enabled
-    ");
+    assert_snapshot!(action(&near(mins(79)), now()), @"start: starts the rotation of NodeClaim a on Node node-a, age 334h41m, deadline 2026-12-02T04:19:00Z");
+    assert_snapshot!(action(&near(mins(-1)), now()), @"forceful-fallback: deletes NodeClaim a on Node node-a, age 336h1m, deadline 2026-12-02T02:59:00Z: less than t_rot 1h19m is left, and forcefulFallback is enabled");
 }
 
 #[test]
 fn it_is_off_by_default_gated_like_any_start_and_never_without_a_deadline() {
-    assert_snapshot!(action(&near(mins(5)).surge("forcefulFallback", json!({})), now()), @r"
-    start: starts the rotation of NodeClaim a on Node node-a, age 335h55m, deadline 2026-12-02T03:05:00Z
-    ");
-    assert_snapshot!(action(&near(mins(5)).note(keys::FREEZE, "2027-01-01T00:00:00Z"), now()), @r"
-    gated: no start (frozen): frozen by the operator, until 2027-01-01T00:00:00Z
-    ");
+    assert_snapshot!(action(&near(mins(5)).surge("forcefulFallback", json!({})), now()), @"start: starts the rotation of NodeClaim a on Node node-a, age 335h55m, deadline 2026-12-02T03:05:00Z");
+    assert_snapshot!(action(&near(mins(5)).note(keys::FREEZE, "2027-01-01T00:00:00Z"), now()), @"gated: no start (frozen): frozen by the operator, until 2027-01-01T00:00:00Z");
     let never = near(mins(5)).change(Kind::NodeClaim, "a", |claim| claim.spec("expireAfter", json!("Never")));
     assert_snapshot!(action(&never, now()), @"idle: no eligible candidate");
 }

@@ -241,8 +241,8 @@ impl Fleet {
 
     /// Adds a running Pod.
     pub fn pod(self, name: &str, node: &str, change: impl FnOnce(Object) -> Object) -> Self {
-        let object =
-            json!({"metadata": {"namespace": "shop"}, "spec": {"nodeName": node, "containers": []}, "status": {"phase": "Running"}});
+        let object = json!({"metadata": {"namespace": "shop"}, "spec": {"nodeName": node, "containers": []},
+            "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}});
         self.add(Kind::Pod, name, object, change)
     }
 

@@ -17,12 +17,8 @@ fn a_closed_window() {
     web: gated: no start (window-closed): the next maintenance window opens at 2026-12-05T02:00:00Z
       wakes 2026-12-05T02:00:00Z
     ");
-    assert_snapshot!(action(&due(), at("2026-12-02T01:59:59Z")), @r"
-    gated: no start (window-closed): the next maintenance window opens at 2026-12-02T02:00:00Z
-    ");
-    assert_snapshot!(action(&due(), at("2026-12-02T02:00:00Z")), @r"
-    start: starts the rotation of NodeClaim a on Node node-a, age 143h, deadline 2026-12-10T03:00:00Z
-    ");
+    assert_snapshot!(action(&due(), at("2026-12-02T01:59:59Z")), @"gated: no start (window-closed): the next maintenance window opens at 2026-12-02T02:00:00Z");
+    assert_snapshot!(action(&due(), at("2026-12-02T02:00:00Z")), @"start: starts the rotation of NodeClaim a on Node node-a, age 143h, deadline 2026-12-10T03:00:00Z");
 }
 
 #[test]
@@ -33,9 +29,7 @@ fn a_freeze_until_it_ends() {
     web: gated: no start (frozen): frozen by the operator, until 2026-12-02T04:00:00Z
       wakes 2026-12-02T04:00:00Z
     ");
-    assert_snapshot!(action(&frozen("2026-12-02T03:00:00Z"), now()), @r"
-    start: starts the rotation of NodeClaim a on Node node-a, age 144h, deadline 2026-12-10T03:00:00Z
-    ");
+    assert_snapshot!(action(&frozen("2026-12-02T03:00:00Z"), now()), @"start: starts the rotation of NodeClaim a on Node node-a, age 144h, deadline 2026-12-10T03:00:00Z");
 }
 
 #[test]
@@ -55,9 +49,7 @@ fn the_cooldown_after_a_success() {
     web: gated: no start (cooldown): cooldownAfter 10m after the last rotation, until 2026-12-02T03:01:00Z
       wakes 2026-12-02T03:01:00Z
     ");
-    assert_snapshot!(action(&due().note(keys::LAST_ROTATION_AT, ago(mins(10))), now()), @r"
-    start: starts the rotation of NodeClaim a on Node node-a, age 144h, deadline 2026-12-10T03:00:00Z
-    ");
+    assert_snapshot!(action(&due().note(keys::LAST_ROTATION_AT, ago(mins(10))), now()), @"start: starts the rotation of NodeClaim a on Node node-a, age 144h, deadline 2026-12-10T03:00:00Z");
 }
 
 #[test]
@@ -67,13 +59,9 @@ fn the_pause_after_a_failure() {
     web: gated: no start (failure-pause): failurePause 10m after the last failure, until 2026-12-02T03:01:00Z
       wakes 2026-12-02T03:01:00Z
     ");
-    assert_snapshot!(action(&due().note(keys::LAST_FAILURE_AT, ago(mins(10))), now()), @r"
-    start: starts the rotation of NodeClaim a on Node node-a, age 144h, deadline 2026-12-10T03:00:00Z
-    ");
+    assert_snapshot!(action(&due().note(keys::LAST_FAILURE_AT, ago(mins(10))), now()), @"start: starts the rotation of NodeClaim a on Node node-a, age 144h, deadline 2026-12-10T03:00:00Z");
     let short = due().surge("failurePause", json!("1m")).note(keys::LAST_FAILURE_AT, ago(mins(1)));
-    assert_snapshot!(action(&short, now()), @r"
-    start: starts the rotation of NodeClaim a on Node node-a, age 144h, deadline 2026-12-10T03:00:00Z
-    ");
+    assert_snapshot!(action(&short, now()), @"start: starts the rotation of NodeClaim a on Node node-a, age 144h, deadline 2026-12-10T03:00:00Z");
 }
 
 #[test]
@@ -146,12 +134,8 @@ fn all_reasons_are_told_none_hides_another() {
         .note(keys::LAST_ROTATION_AT, ago(mins(-179)))
         .note(keys::LAST_FAILURE_AT, ago(mins(1)))
         .change(Kind::NodePool, "web", |pool| pool.spec("replicas", json!(3)));
-    assert_snapshot!(action(&fleet, now()), @r"
-    gated: no start (static-pool): StaticNodePool: spec.replicas is 3: a static pool has no room for a surge; frozen by the operator, until 2026-12-03T00:00:00Z; failurePause 10m after the last failure, until 2026-12-02T03:09:00Z
-    ");
-    assert_snapshot!(action(&fleet, at("2026-12-02T06:00:00Z")), @r"
-    gated: no start (static-pool): StaticNodePool: spec.replicas is 3: a static pool has no room for a surge; the next maintenance window opens at 2026-12-05T02:00:00Z; frozen by the operator, until 2026-12-03T00:00:00Z; cooldownAfter 10m after the last rotation, until 2026-12-02T06:09:00Z
-    ");
+    assert_snapshot!(action(&fleet, now()), @"gated: no start (static-pool): StaticNodePool: spec.replicas is 3: a static pool has no room for a surge; frozen by the operator, until 2026-12-03T00:00:00Z; failurePause 10m after the last failure, until 2026-12-02T03:09:00Z");
+    assert_snapshot!(action(&fleet, at("2026-12-02T06:00:00Z")), @"gated: no start (static-pool): StaticNodePool: spec.replicas is 3: a static pool has no room for a surge; the next maintenance window opens at 2026-12-05T02:00:00Z; frozen by the operator, until 2026-12-03T00:00:00Z; cooldownAfter 10m after the last rotation, until 2026-12-02T06:09:00Z");
 }
 
 #[test]

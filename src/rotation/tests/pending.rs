@@ -53,12 +53,8 @@ fn a_freeze_holds_what_escalates_and_nothing_else() {
       cordon node-a for a | gone is fine | refused: SurgeRefused | instead: restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
       wakes 2026-12-02T03:10:01Z
     ");
-    assert_snapshot!(action(&surged(|claim| claim).note(keys::FREEZE, "some day"), now()), @r"
-    await-surge: the surge for a is held until the freeze is mended or removed; the attempt times out at 2026-12-02T03:10:00Z
-    ");
-    assert_snapshot!(action(&surged(|claim| claim).note(keys::FREEZE, ago(secs(0))), now()), @r"
-    drain: Node node-b is Ready after 5m: NodeClaim a is deleted and drains
-    ");
+    assert_snapshot!(action(&surged(|claim| claim).note(keys::FREEZE, "some day"), now()), @"await-surge: the surge for a is held until the freeze is mended or removed; the attempt times out at 2026-12-02T03:10:00Z");
+    assert_snapshot!(action(&surged(|claim| claim).note(keys::FREEZE, ago(secs(0))), now()), @"drain: Node node-b is Ready after 5m: NodeClaim a is deleted and drains");
 }
 
 #[test]
@@ -69,9 +65,7 @@ fn gates_hold_no_rotation_that_is_in_flight() {
         .policy("also", json!({"workload": "web"}), |_| ())
         .surge("drainEstimate", json!("soon"))
         .change(Kind::NodePool, "web", |pool| pool.spec("replicas", json!(3)).deleting(mins(1)));
-    assert_snapshot!(action(&fleet, at("2026-12-02T03:09:00Z")), @r"
-    drain: Node node-b is Ready after 14m: NodeClaim a is deleted and drains
-    ");
+    assert_snapshot!(action(&fleet, at("2026-12-02T03:09:00Z")), @"drain: Node node-b is Ready after 14m: NodeClaim a is deleted and drains");
 }
 
 #[test]
@@ -164,9 +158,7 @@ fn a_running_placeholder_on_a_node_that_is_not_ready_waits() {
     let gone = placed(|pod| pod.on("node-x").phase("Running"));
     assert_snapshot!(action(&gone, now()), @"await-surge: the placeholder's node node-x does not exist");
     let own = placed(|pod| pod.on("node-a").phase("Running"));
-    assert_snapshot!(action(&own, now()), @r"
-    await-surge: the placeholder runs on the old node node-a itself
-    ");
+    assert_snapshot!(action(&own, now()), @"await-surge: the placeholder runs on the old node node-a itself");
 }
 
 #[test]
@@ -218,9 +210,7 @@ fn the_start_of_an_earlier_attempt_does_not_end_this_one() {
     let old = |state: &'static str| fleet().anchored("a").claim("a", move |claim| claim.state(state).note(keys::STARTED_AT, ago(days(2))));
     assert_snapshot!(action(&old(""), now()), @"await-surge: its placeholder is created");
     assert_snapshot!(action(&old("unheard-of"), now()), @"await-surge: its placeholder is created");
-    assert_snapshot!(action(&old("pending"), now()), @r"
-    rollback: readyTimeout 15m has passed without a Ready surge for NodeClaim a
-    ");
+    assert_snapshot!(action(&old("pending"), now()), @"rollback: readyTimeout 15m has passed without a Ready surge for NodeClaim a");
 }
 
 #[test]

@@ -12,9 +12,7 @@ fn timed_out() -> Fleet {
 #[test]
 fn ready_timeout_is_inclusive() {
     assert_snapshot!(action(&fleet().awaiting(mins(15)), now()), @"await-surge: its placeholder is created");
-    assert_snapshot!(action(&timed_out(), now()), @r"
-    rollback: readyTimeout 15m has passed without a Ready surge for NodeClaim a
-    ");
+    assert_snapshot!(action(&timed_out(), now()), @"rollback: readyTimeout 15m has passed without a Ready surge for NodeClaim a");
 }
 
 #[test]
@@ -25,7 +23,7 @@ fn without_any_surge_the_node_is_restored_and_the_attempt_failed() {
       begin a from [Pending] at 2026-12-02T03:00:00Z | instead: release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
       delete the placeholder rotation/noderotation-surge-a of a | gone is fine
       restore node-a from a | gone is fine
-      mark a failed at 2026-12-02T03:00:00Z | says RotationFailed: no Ready surge within readyTimeout 15m; the placeholder was the placeholder has no node yet
+      mark a failed at 2026-12-02T03:00:00Z | says RotationFailed: no Ready surge within readyTimeout 15m: the placeholder has no node yet
       release web from a at 2026-12-02T03:00:00Z: Failed at 2026-12-02T03:00:00Z | says the outcome
       unsign web | gone is fine
     ");
@@ -33,9 +31,7 @@ fn without_any_surge_the_node_is_restored_and_the_attempt_failed() {
 
 #[test]
 fn a_freeze_that_outlasts_the_timeout_ends_in_the_ordinary_rollback() {
-    assert_snapshot!(action(&timed_out().note(keys::FREEZE, "2027-01-01T00:00:00Z"), now()), @r"
-    rollback: readyTimeout 15m has passed without a Ready surge for NodeClaim a
-    ");
+    assert_snapshot!(action(&timed_out().note(keys::FREEZE, "2027-01-01T00:00:00Z"), now()), @"rollback: readyTimeout 15m has passed without a Ready surge for NodeClaim a");
 }
 
 #[test]
@@ -49,7 +45,7 @@ fn the_induced_claim_is_reaped_where_its_node_is_empty() {
       reap claim b (uid-b) | gone is fine | says log: reaped NodeClaim b, which the failed attempt on a brought up
       delete the placeholder rotation/noderotation-surge-a of a | gone is fine
       restore node-a from a | gone is fine
-      mark a failed at 2026-12-02T03:00:00Z | says RotationFailed: no Ready surge within readyTimeout 15m; the placeholder was the placeholder is bound to node node-b and doesn't run yet
+      mark a failed at 2026-12-02T03:00:00Z | says RotationFailed: no Ready surge within readyTimeout 15m: the placeholder is bound to node node-b and doesn't run yet
       release web from a at 2026-12-02T03:00:00Z: Failed at 2026-12-02T03:00:00Z | says the outcome
       unsign web | gone is fine
     ");
@@ -65,7 +61,7 @@ fn an_induced_claim_whose_node_serves_others_is_left() {
       begin a from [Pending] at 2026-12-02T03:00:00Z | instead: release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
       delete the placeholder rotation/noderotation-surge-a of a | gone is fine
       restore node-a from a | gone is fine
-      mark a failed at 2026-12-02T03:00:00Z | says RotationFailed: no Ready surge within readyTimeout 15m; the placeholder was the placeholder is bound to node node-b and doesn't run yet
+      mark a failed at 2026-12-02T03:00:00Z | says RotationFailed: no Ready surge within readyTimeout 15m: the placeholder is bound to node node-b and doesn't run yet
       release web from a at 2026-12-02T03:00:00Z: Failed at 2026-12-02T03:00:00Z | says the outcome
       unsign web | gone is fine
     ");
@@ -80,7 +76,7 @@ fn a_claim_older_than_the_attempt_is_left() {
       begin a from [Pending] at 2026-12-02T03:00:00Z | instead: release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
       delete the placeholder rotation/noderotation-surge-a of a | gone is fine
       restore node-a from a | gone is fine
-      mark a failed at 2026-12-02T03:00:00Z | says RotationFailed: no Ready surge within readyTimeout 15m; the placeholder was the placeholder is bound to node node-b and doesn't run yet
+      mark a failed at 2026-12-02T03:00:00Z | says RotationFailed: no Ready surge within readyTimeout 15m: the placeholder is bound to node node-b and doesn't run yet
       release web from a at 2026-12-02T03:00:00Z: Failed at 2026-12-02T03:00:00Z | says the outcome
       unsign web | gone is fine
     ");
@@ -96,7 +92,7 @@ fn the_noted_claim_is_reaped_though_its_placeholder_is_gone() {
       begin a from [Pending] at 2026-12-02T03:00:00Z | instead: release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
       reap claim b (uid-b) | gone is fine | says log: reaped NodeClaim b, which the failed attempt on a brought up
       restore node-a from a | gone is fine
-      mark a failed at 2026-12-02T03:00:00Z | says RotationFailed: no Ready surge within readyTimeout 15m; the placeholder was there is no placeholder
+      mark a failed at 2026-12-02T03:00:00Z | says RotationFailed: no Ready surge within readyTimeout 15m: there is no placeholder
       release web from a at 2026-12-02T03:00:00Z: Failed at 2026-12-02T03:00:00Z | says the outcome
       unsign web | gone is fine
     ");
@@ -117,7 +113,7 @@ fn nodes_that_never_became_ready_are_reaped_or_told_and_their_pods_asked_for_at_
       reap claim e (uid-e) | gone is fine | says log: reaped NodeClaim e, which the failed attempt on a brought up
       reap claim f (uid-f) | gone is fine | says log: reaped NodeClaim f, which the failed attempt on a brought up
       restore node-a from a | gone is fine
-      mark a failed at 2026-12-02T03:00:00Z | says RotationFailed: no Ready surge within readyTimeout 15m; the placeholder was there is no placeholder
+      mark a failed at 2026-12-02T03:00:00Z | says RotationFailed: no Ready surge within readyTimeout 15m: there is no placeholder
       release web from a at 2026-12-02T03:00:00Z: Failed at 2026-12-02T03:00:00Z | says the outcome
       unsign web | gone is fine
       ! Warning SurgeNodeNotReady on NodePool web (d): NodeClaim d (Node node-d) registered and never became Ready; other Pods than DaemonSets' are on it, so it is left alone. Karpenter does not end it by itself: look at the Node, and delete the NodeClaim if it is of no use.

@@ -52,9 +52,7 @@ fn no_headroom_no_start_and_the_numbers_are_told() {
       ! Warning InsufficientHeadroom on NodePool web: No rotation starts: the surge for a does not fit spec.limits: cpu: 1 requested, 500m remaining of limit 4500m. Raise the limits of NodePool web by at least one node.
       wakes 2026-12-02T06:00:00Z
     ");
-    assert_snapshot!(action(&limited("5"), now()), @r"
-    start: starts the rotation of NodeClaim a on Node node-a, age 144h, deadline 2026-12-10T03:00:00Z
-    ");
+    assert_snapshot!(action(&limited("5"), now()), @"start: starts the rotation of NodeClaim a on Node node-a, age 144h, deadline 2026-12-10T03:00:00Z");
 }
 
 #[test]
@@ -129,9 +127,7 @@ fn an_idle_pool_wakes_when_the_next_claim_is_due_or_the_window_ends() {
       wakes 2026-12-02T03:05:01Z
     ");
     assert_snapshot!(action(&due_in(secs(0)), now()), @"idle: no eligible candidate");
-    assert_snapshot!(action(&due_in(secs(-1)), now()), @r"
-    start: starts the rotation of NodeClaim a on Node node-a, age 142h41m1s, deadline 2026-12-10T04:18:59Z
-    ");
+    assert_snapshot!(action(&due_in(secs(-1)), now()), @"start: starts the rotation of NodeClaim a on Node node-a, age 142h41m1s, deadline 2026-12-10T04:18:59Z");
     assert_snapshot!(check(&fleet(), now()), @r"
     web: idle: no eligible candidate
       wakes 2026-12-02T06:00:00Z

@@ -154,7 +154,7 @@ impl Rules<'_> {
         let failed_at = claim.metadata.stamp(keys::FAILED_AT).time()?;
         let backoff = escalated(self.settings.retry_backoff, retry_count(&claim.metadata));
         // A stamp from a wrong clock must not hold the claim for good.
-        if failed_at > later(self.now, backoff) {
+        if failed_at > later(self.now, self.cadence) {
             return None;
         }
         let until = later(failed_at, backoff);

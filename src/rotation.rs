@@ -19,3 +19,6 @@ pub mod state;
 pub mod step;
 pub mod sweep;
 pub mod totals;
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -109,7 +109,7 @@ async fn everywhere(fleet: impl Fn() -> Fleet, world: World) -> String {
         (state.writes, left(&state), told(&state), state.log.join("\n"))
     };
     assert!(said.values().all(|count| *count == 1), "{said:?}");
-    for fault in [Fault::DieBefore, Fault::DieAfter, Fault::LoseAnswer] {
+    for fault in [Fault::DieBefore, Fault::DieAfter, Fault::LoseAnswer, Fault::Rival] {
         for at in 1..=writes {
             let cluster = Memory::new(fleet(), now());
             cluster.state().fault = Some((at, fault));
@@ -404,6 +404,46 @@ async fn a_rotation_that_loses_its_policy_while_it_drains_is_left_to_its_end() {
     Node node-b: 
     Node node-c: 
     Pod app-c:
+    ");
+}
+
+#[tokio::test]
+async fn a_start_that_is_refused_anywhere_leaves_nothing_and_says_so() {
+    let mut lines = Vec::new();
+    for at in 1..=5 {
+        let cluster = Memory::new(two_claims(fleet()), now());
+        let before = left(&cluster.state());
+        cluster.state().fault = Some((at, Fault::Refuse));
+        cluster.next_pass();
+        let report = pass(&cluster, &config(), 1).await;
+        let state = cluster.state();
+        assert_eq!(left(&state), before, "refused at write {at}");
+        assert!(report.failed() && report.pools["web"].failed && report.pools["web"].assessment.in_flight.is_none());
+        let told: Vec<&str> = state.told.iter().map(|notice| notice.reason).collect();
+        lines.push(format!("{at}: {}", told.join(" ")));
+    }
+    assert_snapshot!(lines.join("\n"), @r"
+    1: 
+    2: RotationStarted RotationReleased
+    3: RotationStarted RotationReleased SurgeRefused
+    4: RotationStarted RotationReleased SurgeRefused
+    5: RotationStarted RotationReleased SurgeRefused
+    ");
+}
+
+#[tokio::test]
+async fn a_refused_delete_keeps_the_gate_and_is_tried_again() {
+    let cluster = Memory::new(two_claims(fleet()), now());
+    cluster.state().fault = Some((10, Fault::Refuse));
+    until_rest(&cluster, karpenter).await;
+    let state = cluster.state();
+    assert!(state.told.iter().any(|notice| notice.reason == "DeleteRefused" && notice.message.ends_with("(403): not allowed")));
+    assert_snapshot!(state.log[9..].join("\n"), @r"
+    pass 3 write 11: delete claim a (uid-a)
+    pass 3 write 12: delete the placeholder rotation/noderotation-surge-a of a
+    pass 5 write 13: restore node-b from a
+    pass 5 write 14: release web from a at 2026-12-02T03:04:00Z: Gone
+    pass 5 write 15: unsign web
     ");
 }
 

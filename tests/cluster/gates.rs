@@ -55,6 +55,8 @@ async fn fill(passes: &Passes) {
             "doubted" => pool.expire_after("33m"),
             "full" => pool.limits(json!({"nodes": 1})),
             "static" => pool.replicas(1),
+            // Its two Nodes are alike, so that the one can take what the other carries.
+            "absorb" => pool.requirement(json!({"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["test-zone-a"]})),
             _ => pool,
         }
     };
@@ -203,6 +205,7 @@ async fn a_pending_rotation_meets_a_freeze(passes: &Passes) {
         format!("nodeclaims {claim}: noderotation.io/failed-at"),
         format!("nodeclaims {claim}: noderotation.io/retry-count"),
         format!("nodeclaims {claim}: noderotation.io/state"),
+        format!("nodeclaims {claim}: noderotation.io/written-by"),
         format!("nodes {node}: cordoned"),
     ];
     expected.sort();

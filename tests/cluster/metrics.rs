@@ -10,6 +10,6 @@ pub fn sample(text: &str, name: &str, labels: &[(&str, &str)]) -> Option<f64> {
         (found == name && wanted).then(|| value.parse().unwrap())
     });
     let first = found.next();
-    assert!(found.next().is_none(), "several series {name} with {labels:?}");
+    assert!(found.next().is_none(), "several series {name} with {labels:?}:\n{text}");
     first
 }

@@ -42,7 +42,7 @@ async fn every_gate_holds_with_its_reason_and_starts_when_it_opens() {
     check_events(&passes).await;
     check_metrics(&std::fs::read_to_string(&file).unwrap());
     check_statuses(&passes).await;
-    what_was_held_starts(&passes).await;
+    what_was_held_starts(&passes, &cordoned.0).await;
     passes.assert_rights_sufficed();
 }
 
@@ -243,7 +243,8 @@ async fn every_gate_tells_why(passes: &Passes) {
         let message = summary["message"].as_str().unwrap();
         assert!(message.starts_with(why), "{message}");
         assert!(!message.contains("; "), "no other gate: {message}");
-        assert_eq!(summary["census"], "eligible 1", "{summary}");
+        // Where the placeholder of outlast was lost, Karpenter may have launched a Node for it already.
+        assert!(pool == "outlast" || summary["census"] == "eligible 1", "{summary}");
     }
     let absorbed = pass.summary("absorb");
     assert_eq!((&absorbed["action"], &absorbed["census"]), (&json!("idle"), &json!("opted-out 1")));
@@ -313,7 +314,7 @@ async fn check_statuses(passes: &Passes) {
 }
 
 /// Opens every gate that opens, each by what its reason asks for.
-async fn what_was_held_starts(passes: &Passes) {
+async fn what_was_held_starts(passes: &Passes, outlast: &str) {
     let mut opened: BTreeMap<String, Value> =
         policies().into_iter().map(|policy| (policy["metadata"]["name"].as_str().unwrap().to_owned(), policy)).collect();
     opened.insert("closed".into(), policy("closed"));
@@ -335,5 +336,7 @@ async fn what_was_held_starts(passes: &Passes) {
     let started: Vec<&str> = POOLS.into_iter().filter(|pool| pass.summary(pool)["action"] == "start").collect();
     assert_eq!(started, ["closed", "frozen", "unreadable", "doubted", "full", "held", "outlast"], "{}", pass.log);
     assert_eq!(pass.summary("static")["action"], "gated");
+    let retried = passes.pool_annotation("outlast", "active-rotation").await.unwrap();
+    assert_eq!(passes.plane.node_claims().get(&retried).await.unwrap().data["status"]["nodeName"], *outlast, "the attempt is retried");
     assert_eq!(passes.status("full").await["rotatingNodePools"], 1);
 }

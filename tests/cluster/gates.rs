@@ -49,7 +49,7 @@ async fn every_gate_holds_with_its_reason_and_starts_when_it_opens() {
 async fn fill(passes: &Passes) {
     let plane = &passes.plane;
     let pool = |name: &str| {
-        let pool = Pool::new(name).label("rotate", name).expire_after("720h").termination_grace_period("10m");
+        let pool = Pool::new(name).label("rotate", name).expire_after("240h").termination_grace_period("10m");
         match name {
             // Too short for its policy's t_rot of 40m8s.
             "doubted" => pool.expire_after("33m"),
@@ -267,9 +267,9 @@ async fn check_events(passes: &Passes) {
         ("frozen", reasons(&[])),
         ("unreadable", reasons(&["FreezeUnreadable"])),
         ("static", reasons(&["StaticNodePool"])),
-        ("doubted", reasons(&["OverrideGBelowOne"])),
+        ("doubted", reasons(&["OverrideGBelowOne", "RetryBackoffShort"])),
         ("full", reasons(&["InsufficientHeadroom"])),
-        ("held", reasons(&["RotationCompleted", "RotationStarted"])),
+        ("held", reasons(&["RetryBackoffShort", "RotationCompleted", "RotationStarted"])),
         ("outlast", reasons(&["RetryBackoffShort", "RotationStarted"])),
         ("absorb", reasons(&["RotationCompleted", "RotationStarted"])),
     ]);

@@ -30,6 +30,8 @@ const KINDS: [(&str, &str, &str, &str); 5] = [
 ];
 /// So long nothing may have happened when the history is read.
 const QUIET: Duration = Duration::from_millis(700);
+/// So often that is awaited: what is asked for has happened by then.
+const QUIET_ATTEMPTS: usize = 20;
 
 /// One version of an object.
 #[derive(Clone, Debug)]
@@ -60,16 +62,19 @@ impl Chronicle {
 
     /// What happened so far.
     pub async fn history(&self) -> History {
-        let mut known = 0;
-        loop {
+        let mut known = usize::MAX;
+        for _ in 0..QUIET_ATTEMPTS {
             sleep(QUIET).await;
-            let mut versions = self.versions.lock().unwrap().clone();
-            if versions.len() == known {
-                versions.sort_by_key(|version| version.revision);
-                return History(versions);
+            let count = self.versions.lock().unwrap().len();
+            if count == known {
+                break;
             }
-            known = versions.len();
+            known = count;
         }
+        assert!(!self.tasks.iter().any(JoinHandle::is_finished), "the history has a gap");
+        let mut versions = self.versions.lock().unwrap().clone();
+        versions.sort_by_key(|version| version.revision);
+        History(versions)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    error::Error,
+    num::NonZeroUsize,
     sync::{Arc, OnceLock},
     time::{Duration, Instant},
 };
@@ -18,6 +18,7 @@ use crate::{
     clock::Clock,
     cluster::{Cluster, Failure},
     kube::{
+        call::chain,
         connect::{Target, connect},
         session::{Session, Terms},
         stop::{Signal, Stop},
@@ -160,7 +161,12 @@ fn config(options: &RunOptions) -> Config {
         image: options.placeholder_image.clone(),
         pull_secrets: options.image_pull_secrets.clone(),
     };
-    Config { cadence: options.cadence, placeholder }
+    Config {
+        cadence: options.cadence,
+        placeholder,
+        rehearse: options.rehearse || !options.dry_run,
+        max_in_flight: options.max_in_flight.map(NonZeroUsize::get),
+    }
 }
 
 /// The path of a pass up to its decision; nothing that writes is ever built.
@@ -215,15 +221,4 @@ async fn report(options: &RunOptions, ended: &Ended, finished: Time, took: Durat
 
 fn std_duration(span: TimeDelta) -> Duration {
     span.to_std().unwrap_or_default()
-}
-
-/// An error with its causes.
-fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(&format!(": {error}"));
-        cause = error.source();
-    }
-    text
 }

@@ -3,6 +3,10 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod audit;
+mod chronicle;
+mod gates;
+mod metrics;
 mod passes;
 mod policy;
 mod rotation;

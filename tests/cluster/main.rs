@@ -3,8 +3,12 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod drains;
+mod expiry;
 mod failures;
+mod governance;
 mod passes;
 mod policy;
 mod pools;
+mod refusals;
 mod rotation;

@@ -4,9 +4,10 @@
 use std::time::Duration;
 
 use control_plane::{ControlPlane, Pool, Workload, has_condition};
+use noderotation::api::time::{Time, parse_annotation};
 use serde_json::{Value, json};
 
-use crate::passes::{Pass, Passes, annotation, json};
+use crate::passes::{NAMESPACE, Pass, Passes, annotation, json};
 
 /// Long enough for anything that is bound to happen, on a busy machine.
 pub const LIMIT: Duration = Duration::from_secs(240);
@@ -142,8 +143,36 @@ impl Passes {
         for (pool, expected) in expected {
             assert_eq!(self.outcomes(pool).await, *expected, "{pool}");
         }
-        let placeholders = self.plane.run_kubectl(&["get", "pods", "-n", crate::passes::NAMESPACE, "-o", "name"], "").await.unwrap();
-        assert_eq!(placeholders, "");
+        assert_eq!(self.placeholders().await, [""; 0]);
+    }
+
+    /// The names of the Pods in the program's namespace.
+    pub async fn placeholders(&self) -> Vec<String> {
+        let text = self.plane.run_kubectl(&["get", "pods", "-n", NAMESPACE, "-o", "name"], "").await.unwrap();
+        text.lines().map(|line| line.trim_start_matches("pod/").to_owned()).collect()
+    }
+
+    /// The API server's clock.
+    pub async fn server_time(&self) -> Time {
+        let review = self.plane.run_kubectl(&["create", "token", "noderotation", "-n", NAMESPACE, "-o", "json"], "").await.unwrap();
+        let review: Value = serde_json::from_str(&review).unwrap();
+        parse_annotation(review["metadata"]["creationTimestamp"].as_str().unwrap()).unwrap()
+    }
+
+    /// Every write of the program, oldest first, as `verb resource name`; reads are left out.
+    pub fn writes(&self) -> Vec<String> {
+        let log = std::fs::read_to_string(self.plane.audit_log()).unwrap();
+        let events = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let ours = events.filter(|event| event["user"]["username"] == format!("system:serviceaccount:{NAMESPACE}:noderotation"));
+        let writes = ours.filter(|event| !matches!(event["verb"].as_str(), Some("get" | "list")));
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        writes.map(|event| [&event["verb"], &event["objectRef"]["resource"], &event["objectRef"]["name"]].map(text).join(" ")).collect()
+    }
+
+    /// The verbs of the program's writes on one object, oldest first.
+    pub fn writes_on(&self, resource: &str, name: &str) -> Vec<String> {
+        let of_object = format!(" {resource} {name}");
+        self.writes().iter().filter_map(|write| write.strip_suffix(&of_object)).map(str::to_owned).collect()
     }
 }
 

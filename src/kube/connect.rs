@@ -59,6 +59,14 @@ pub enum ConnectError {
 /// # Errors
 /// [`ConnectError`].
 pub async fn connect(target: &Target) -> Result<Client, ConnectError> {
+    reach(target).await.map(|(client, _)| client)
+}
+
+/// Makes a client, and tells the URL of its server: when nobody answers, that is what has to be named.
+///
+/// # Errors
+/// [`ConnectError`].
+pub async fn reach(target: &Target) -> Result<(Client, Uri), ConnectError> {
     // Several TLS providers may be compiled in; without a choice rustls would panic. Losing a race for it is fine.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut config = configure(target).await?;
@@ -72,7 +80,10 @@ pub async fn connect(target: &Target) -> Result<Client, ConnectError> {
     let agent = HeaderValue::from_static(concat!("noderotation/", env!("CARGO_PKG_VERSION")));
     config.headers.push((header::USER_AGENT, agent));
     let server = config.cluster_url.clone();
-    Ok(ClientBuilder::try_from(config).map_err(|source| ConnectError::Client { server, source: Box::new(source) })?.build())
+    match ClientBuilder::try_from(config) {
+        Ok(builder) => Ok((builder.build(), server)),
+        Err(source) => Err(ConnectError::Client { server, source: Box::new(source) }),
+    }
 }
 
 async fn configure(target: &Target) -> Result<Config, ConnectError> {

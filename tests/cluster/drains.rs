@@ -51,7 +51,7 @@ async fn a_drain_that_does_not_end_is_told_with_what_blocks_it_and_holds_the_gat
         let told = passes.told(reason, &claim).await;
         assert_eq!(told.len(), 1, "{told:?}");
         assert!(pods.iter().any(|pod| told[0].contains(&format!("Pod default/{pod}"))), "{told:?}");
-        assert!(told[0].contains("PodDisruptionBudget default/held allows no disruption"), "{told:?}");
+        assert!(told[0].contains("PodDisruptionBudget held allows no disruption"), "{told:?}");
     }
     assert_eq!(pods.len(), 5, "nothing is forced");
     assert_eq!(passes.anchor("held").await.as_ref(), Some(&claim), "the gate is held");

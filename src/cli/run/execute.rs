@@ -2,7 +2,6 @@
 
 use std::{
     collections::BTreeMap,
-    error::Error,
     sync::{Arc, OnceLock},
     time::{Duration, Instant},
 };
@@ -18,7 +17,8 @@ use crate::{
     clock::Clock,
     cluster::{Cluster, Failure},
     kube::{
-        connect::{Target, connect},
+        call::chain,
+        connect::{Target, reach},
         session::{Session, Terms},
         stop::{Signal, Stop},
     },
@@ -132,10 +132,10 @@ async fn open(options: &RunOptions, stop: &Stop, clock: &LogClock) -> Result<Ses
     let ConnectOptions { kubeconfig, context, impersonate, request_timeout } = options.connect.clone();
     let target = Target { kubeconfig, context, impersonate };
     let connected = tokio::select! {
-        connected = connect(&target) => connected,
+        connected = reach(&target) => connected,
         _ = stop.wait() => return Err(Ended::quiet(ExitCode::Failed)),
     };
-    let client = connected.map_err(|error| {
+    let (client, server) = connected.map_err(|error| {
         tracing::error!("no connection: {}", chain(&error));
         Ended::early(ExitCode::NotConnected, Stage::Connect)
     })?;
@@ -146,7 +146,7 @@ async fn open(options: &RunOptions, stop: &Stop, clock: &LogClock) -> Result<Ses
         stop: stop.clone(),
     };
     let session = Session::open(client, terms).await.map_err(|error| {
-        tracing::error!("preflight failed: {}", chain(&error));
+        tracing::error!(%server, "preflight failed: {}", chain(&error));
         Ended::early(ExitCode::NotConnected, Stage::Preflight)
     })?;
     // The first and only one to set it.
@@ -209,15 +209,4 @@ async fn report(options: &RunOptions, ended: &Ended, finished: Time, took: Durat
 
 fn std_duration(span: TimeDelta) -> Duration {
     span.to_std().unwrap_or_default()
-}
-
-/// An error with its causes.
-fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(&format!(": {error}"));
-        cause = error.source();
-    }
-    text
 }

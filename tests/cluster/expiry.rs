@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::{
     passes::Passes,
     policy::{policy, with},
-    pools::{LIMIT, allow, fill, is_deleting, name, pool, stalled},
+    pools::{LIMIT, allow, fill_and_stall, is_deleting, name, pool},
 };
 
 /// A policy under which one success ends the test.
@@ -20,8 +20,9 @@ fn once(name: &str) -> Value {
 async fn a_claim_that_somebody_else_deletes_counts_as_expired_and_the_next_one_is_rotated() {
     let passes = Passes::start(Options::default()).await;
     let plane = &passes.plane;
-    let (pending, gone, failed) = (stalled(pool("pending"), 2), stalled(pool("gone"), 1), stalled(pool("failed"), 1));
-    let (slow, _, stuck) = tokio::join!(fill(plane, &pending, 2, 0), fill(plane, &gone, 1, 5), fill(plane, &failed, 1, 0));
+    let (pending, gone, failed) = (pool("pending"), pool("gone"), pool("failed"));
+    let (slow, _, stuck) =
+        tokio::join!(fill_and_stall(plane, &pending, 2, 0), fill_and_stall(plane, &gone, 1, 5), fill_and_stall(plane, &failed, 1, 0));
     let hasty = with(with(once("failed"), "surge.readyTimeout", json!("5s")), "surge.retryBackoff", json!("10s"));
     plane.apply_objects(&[once("pending"), once("gone"), hasty]).await.unwrap();
 
@@ -41,7 +42,7 @@ async fn a_claim_that_somebody_else_deletes_counts_as_expired_and_the_next_one_i
         assert_eq!(passes.told("RotationCompleted", claim).await, [""; 0], "{pool}");
     }
     for pool in [pending, gone, failed] {
-        plane.install(&pool.limits(json!({}))).await.unwrap();
+        plane.install(&pool).await.unwrap();
     }
     allow(plane, &slow, 5).await;
     allow(plane, &stuck, 5).await;

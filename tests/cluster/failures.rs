@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::{
     passes::{Passes, annotation},
     policy::{policy, with},
-    pools::{LIMIT, fill, is, is_deleting, name, pool, stalled},
+    pools::{LIMIT, fill, fill_and_stall, is, is_deleting, name, pool},
 };
 
 /// A policy under which an attempt fails soon, and one success ends the test.
@@ -37,8 +37,7 @@ async fn a_surge_that_never_comes_is_undone_and_tried_again() {
     let passes = Passes::start(Options::default()).await;
     let plane = &passes.plane;
     let [late, unregistered, unready, shared] = POOLS.map(pool);
-    let late = stalled(late, 1);
-    tokio::join!(fill(plane, &late, 1, 5), fill(plane, &unregistered, 1, 5), fill(plane, &unready, 1, 5), fill(plane, &shared, 1, 5));
+    tokio::join!(fill_and_stall(plane, &late, 1, 5), fill(plane, &unregistered, 1, 5), fill(plane, &unready, 1, 5), fill(plane, &shared, 1, 5));
     plane.install(&unregistered.clone().registration_delay("24h")).await.unwrap();
     plane.hold_new_nodes().unwrap();
     let (mut old, mut before) = (Vec::new(), Vec::new());
@@ -120,7 +119,7 @@ async fn spares_and_reaps(passes: &Passes, old: &[String], reaped: &str, spared:
 /// Capacity is there at once, and still nothing starts until the backoff of 30 s is over.
 async fn backoff_holds(passes: &Passes, late: &control_plane::Pool, claim: &str) {
     let failed = annotation(&passes.claim(claim).await.unwrap(), "failed-at").unwrap();
-    passes.plane.install(&late.clone().limits(json!({}))).await.unwrap();
+    passes.plane.install(late).await.unwrap();
     passes.plane.apply_objects(&[hasty("late", "3m", "30s")]).await.unwrap();
     passes.until("late is tried again", LIMIT, async |_| passes.anchor("late").await.is_some()).await;
     let started = annotation(&passes.claim(claim).await.unwrap(), "started-at").unwrap();

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::{
     passes::{NAMESPACE, Passes},
     policy::{policy, with},
-    pools::{LIMIT, allow, fill, is_deleting, pool, said, stalled},
+    pools::{LIMIT, allow, fill, fill_and_stall, is_deleting, pool, said},
 };
 
 /// No attempt of these times out, and nothing but the policy keeps the next rotation from starting.
@@ -32,9 +32,12 @@ async fn a_lost_policy_rolls_back_and_a_broken_or_tied_one_only_stops_what_is_ne
     let passes = Passes::start(Options::default()).await;
     let plane = &passes.plane;
     let [pending, draining, invalid, tied] = POOLS.map(pool);
-    let (pending, invalid, tied) = (stalled(pending, 1), stalled(invalid, 1), stalled(tied, 1));
-    let (_, blocked, _, _) =
-        tokio::join!(fill(plane, &pending, 1, 5), fill(plane, &draining, 1, 0), fill(plane, &invalid, 1, 5), fill(plane, &tied, 1, 5));
+    let (_, blocked, _, _) = tokio::join!(
+        fill_and_stall(plane, &pending, 1, 5),
+        fill(plane, &draining, 1, 0),
+        fill_and_stall(plane, &invalid, 1, 5),
+        fill_and_stall(plane, &tied, 1, 5)
+    );
     let (mut old, mut before) = (Vec::new(), Vec::new());
     for pool in POOLS {
         let claim = passes.only_claim(pool).await;
@@ -55,7 +58,7 @@ async fn a_lost_policy_rolls_back_and_a_broken_or_tied_one_only_stops_what_is_ne
     plane.apply_objects(&[broken("broken"), rival("tied")]).await.unwrap();
     stopped(&passes, &old).await;
     for pool in [invalid, tied] {
-        plane.install(&pool.limits(json!({}))).await.unwrap();
+        plane.install(&pool).await.unwrap();
     }
     allow(plane, &blocked, 5).await;
     let success = json!({"success": 1});

@@ -17,10 +17,16 @@ pub fn pool(name: &str) -> Pool {
     Pool::new(name).label("rotate", name).expire_after("720h").termination_grace_period("10m")
 }
 
-/// The same with limits that have room for a placeholder of 5 cpu beside `nodes` Nodes, and none for the instance of 8 that
-/// it needs: a surge is asked for and never comes.
-pub fn stalled(pool: Pool, nodes: u32) -> Pool {
-    pool.limits(json!({"cpu": (8 * nodes + 6).to_string()}))
+/// Part-filled Nodes, and then limits that have room for a placeholder of 5 cpu and none for the instance of 8 that it
+/// needs: a surge is asked for and never comes.
+pub async fn fill_and_stall(plane: &ControlPlane, pool: &Pool, nodes: u32, away: u32) -> Workload {
+    let workload = fill(plane, pool, nodes, away).await;
+    // What Karpenter counts: with KWOK, what the Node's first Pods asked for.
+    let claims = plane.node_claims_of(pool.name()).await.unwrap();
+    let used = claims.iter().map(|claim| claim.data["status"]["capacity"]["cpu"].as_str().unwrap().parse::<u32>().unwrap());
+    let limits = json!({"cpu": (used.sum::<u32>() + 6).to_string()});
+    plane.install(&pool.clone().limits(limits)).await.unwrap();
+    workload
 }
 
 /// Part-filled Nodes, and a budget that lets this many Pods be away.

@@ -23,7 +23,7 @@ async fn a_claim_that_somebody_else_deletes_counts_as_expired_and_the_next_one_i
     let (pending, gone, failed) = (pool("pending"), pool("gone"), pool("failed"));
     let (slow, _, stuck) =
         tokio::join!(fill_and_stall(plane, &pending, 2, 0), fill_and_stall(plane, &gone, 1, 5), fill_and_stall(plane, &failed, 1, 0));
-    let hasty = with(with(once("failed"), "surge.readyTimeout", json!("5s")), "surge.retryBackoff", json!("10s"));
+    let hasty = with(with(once("failed"), "surge.readyTimeout", json!("5s")), "surge.retryBackoff", json!("1h"));
     plane.apply_objects(&[once("pending"), once("gone"), hasty]).await.unwrap();
 
     passes
@@ -94,6 +94,7 @@ async fn while_failed(passes: &Passes) -> String {
     let freeze = "noderotation.io/freeze=2100-01-01T00:00:00Z";
     passes.plane.run_kubectl(&["annotate", "nodepool", "pending", "gone", freeze], "").await.unwrap();
     passes.idle(1).await;
+    passes.plane.apply_objects(&[with(once("failed"), "surge.retryBackoff", json!("1s"))]).await.unwrap();
     passes
         .plane
         .wait_for("a pass is killed after the anchor of the retry", LIMIT, async || {

@@ -37,7 +37,12 @@ async fn a_surge_that_never_comes_is_undone_and_tried_again() {
     let passes = Passes::start(Options::default()).await;
     let plane = &passes.plane;
     let [late, unregistered, unready, shared] = POOLS.map(pool);
-    tokio::join!(fill_and_stall(plane, &late, 1, 5), fill(plane, &unregistered, 1, 5), fill(plane, &unready, 1, 5), fill(plane, &shared, 1, 5));
+    tokio::join!(
+        fill_and_stall(plane, &late, 1, 5),
+        fill(plane, &unregistered, 1, 5),
+        fill(plane, &unready, 1, 5),
+        fill(plane, &shared, 1, 5)
+    );
     plane.install(&unregistered.clone().registration_delay("24h")).await.unwrap();
     plane.hold_new_nodes().unwrap();
     let (mut old, mut before) = (Vec::new(), Vec::new());
@@ -97,7 +102,9 @@ async fn rolled_back(passes: &Passes, pool: &str, claim: &str, before: &Value) {
     assert_eq!(passes.anchor(pool).await, None, "{pool}");
     let told = passes.told("RotationFailed", claim).await;
     assert_eq!(told.len(), 1, "{pool}: {told:?}");
-    assert!(told[0].starts_with(&format!("Attempt 1 on NodeClaim {claim} failed and was rolled back: no Ready surge within readyTimeout 30s")));
+    assert!(
+        told[0].starts_with(&format!("Attempt 1 on NodeClaim {claim} failed and was rolled back: no Ready surge within readyTimeout 30s"))
+    );
 }
 
 /// Only a Node that registered and holds nothing of anybody's is ended.

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::passes::{NAMESPACE, Pass, Passes, annotation, json};
 
 /// Long enough for anything that is bound to happen, on a busy machine.
-pub const LIMIT: Duration = Duration::from_secs(240);
+pub const LIMIT: Duration = Duration::from_secs(400);
 
 /// A pool that the policy of its name selects.
 pub fn pool(name: &str) -> Pool {

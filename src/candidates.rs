@@ -35,6 +35,8 @@ pub enum Bucket {
     NotTriggered,
     /// A failed attempt is too recent, or this pass's sweep fails it.
     InBackoff,
+    /// The API server refuses to have it written: found by this pass's rehearsal.
+    Unwritable,
     /// May be rotated now.
     Eligible,
 }
@@ -50,6 +52,7 @@ impl Bucket {
             Self::NotReady => "not-ready",
             Self::NotTriggered => "not-triggered",
             Self::InBackoff => "in-backoff",
+            Self::Unwritable => "unwritable",
             Self::Eligible => "eligible",
         }
     }
@@ -68,6 +71,8 @@ pub struct Candidate {
     pub deadline: Option<Time>,
     /// When it was triggered.
     pub triggered_at: Option<Time>,
+    /// Whether the operator asked for it.
+    pub asked_for: bool,
 }
 
 /// What the census is taken with.
@@ -87,12 +92,16 @@ pub struct Rules<'a> {
 pub struct Census {
     /// Claims per bucket.
     pub buckets: BTreeMap<Bucket, usize>,
-    /// The eligible ones: earliest deadline first (none is last), then oldest, then by name.
+    /// The eligible ones: asked for first, then earliest deadline (none is last), then oldest, then by name.
     pub candidates: Vec<Candidate>,
     /// Claims whose lifetime is no longer than their lead time, by name.
     pub short_lead: Vec<String>,
     /// Claims past their trigger, whatever else holds them; by name.
     pub triggered: BTreeSet<String>,
+    /// Those of them that somebody could still rotate: neither being deleted nor `expired`.
+    pub due: usize,
+    /// Those of the due ones that are opted out, by name.
+    pub opted_out: BTreeSet<String>,
     /// The earliest deadline of a claim that isn't being deleted.
     pub next_deadline: Option<Time>,
     /// The largest retry count.
@@ -110,12 +119,33 @@ impl Rules<'_> {
 
     /// When a claim is triggered: past this instant it is due. `None` for never.
     pub fn trigger(&self, claim: &NodeClaim) -> Option<Time> {
-        Some(later(claim.metadata.creation_timestamp?, self.derivation(claim).age_threshold?))
+        let by_age = || Some(later(claim.metadata.creation_timestamp?, self.derivation(claim).age_threshold?));
+        soonest(soonest(by_age(), self.chances_run_low(claim)), requested_at(claim))
     }
 
-    /// Whether a claim is past its trigger.
+    /// The latest start that still ends before the claim's deadline: deadline - t_rot. `None` for never.
+    pub fn latest_start(&self, claim: &NodeClaim) -> Option<Time> {
+        Some(later(claim.deadline()?, -self.derivation(claim).t_rot))
+    }
+
+    /// When blackouts leave the claim no more than K chances: due from then on, so that it is rotated before them (§3).
+    fn chances_run_low(&self, claim: &NodeClaim) -> Option<Time> {
+        if self.schedule.blackouts.is_empty() {
+            return None;
+        }
+        let (created, latest) = (claim.metadata.creation_timestamp?, self.latest_start(claim)?);
+        let low = self.schedule.chances_run_low(self.now, latest, self.settings.min_rotation_chances, self.cadence)?;
+        Some(low.max(created))
+    }
+
+    /// Whether a claim is past its trigger, or asked for.
     pub fn is_triggered(&self, claim: &NodeClaim) -> bool {
-        self.trigger(claim).is_some_and(|trigger| self.now > trigger)
+        self.is_asked_for(claim) || self.trigger(claim).is_some_and(|trigger| self.now > trigger)
+    }
+
+    /// Whether the operator asked for this claim, from now or earlier on, whatever its age.
+    pub fn is_asked_for(&self, claim: &NodeClaim) -> bool {
+        requested_at(claim).is_some_and(|from| from <= self.now)
     }
 
     /// When a failed claim may be tried again: after its escalated backoff, or when the next occurrence opens (§4.4).
@@ -124,7 +154,7 @@ impl Rules<'_> {
         let failed_at = claim.metadata.stamp(keys::FAILED_AT).time()?;
         let backoff = escalated(self.settings.retry_backoff, retry_count(&claim.metadata));
         // A stamp from a wrong clock must not hold the claim for good.
-        if failed_at > later(self.now, backoff) {
+        if failed_at > later(self.now, self.cadence) {
             return None;
         }
         let until = later(failed_at, backoff);
@@ -147,10 +177,7 @@ impl Rules<'_> {
             *census.buckets.entry(bucket).or_default() += 1;
             self.note(&mut census, claim, bucket);
         }
-        census.candidates.sort_by(|a, b| {
-            let key = |candidate: &Candidate| (candidate.deadline.is_none(), candidate.deadline, candidate.created);
-            key(a).cmp(&key(b)).then_with(|| a.claim.cmp(&b.claim))
-        });
+        census.candidates.sort_by(|a, b| urgency(a).cmp(&urgency(b)).then_with(|| a.claim.cmp(&b.claim)));
         census
     }
 
@@ -159,9 +186,13 @@ impl Rules<'_> {
         let triggered_at = self.trigger(claim);
         if self.is_triggered(claim) {
             census.triggered.insert(name.clone());
+            census.due += usize::from(!matches!(bucket, Bucket::Deleting | Bucket::Terminal));
+            if bucket == Bucket::OptedOut {
+                census.opted_out.insert(name.clone());
+            }
         }
         census.retry_count = census.retry_count.max(retry_count(&claim.metadata));
-        if bucket == Bucket::Deleting {
+        if claim.metadata.is_deleting() {
             return;
         }
         let deadline = claim.deadline();
@@ -179,8 +210,13 @@ impl Rules<'_> {
                 created: claim.metadata.creation_timestamp.unwrap_or(self.now),
                 deadline,
                 triggered_at,
+                asked_for: self.is_asked_for(claim),
             }),
-            Bucket::NotTriggered => census.next_change = soonest(census.next_change, triggered_at),
+            // It is triggered past that instant, not at it.
+            Bucket::NotTriggered => {
+                let due = triggered_at.map(|at| later(at, TimeDelta::seconds(1)));
+                census.next_change = soonest(census.next_change, due);
+            }
             Bucket::InBackoff => census.next_change = soonest(census.next_change, self.backoff_until(claim)),
             _ => {}
         }
@@ -222,6 +258,16 @@ impl Rules<'_> {
         }
         Bucket::Eligible
     }
+}
+
+/// The order of candidates, and of pools that compete for a grant; smaller is sooner.
+pub fn urgency(candidate: &Candidate) -> (bool, bool, Option<Time>, Time) {
+    (!candidate.asked_for, candidate.deadline.is_none(), candidate.deadline, candidate.created)
+}
+
+/// From when on the operator wants this claim rotated; unreadable is not asked for.
+fn requested_at(claim: &NodeClaim) -> Option<Time> {
+    claim.metadata.stamp(keys::ROTATE_REQUESTED).time()
 }
 
 /// Whether the operator protects this Node: the value is exactly `true`, and not ours.

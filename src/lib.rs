@@ -20,4 +20,5 @@ pub mod report;
 pub mod rotation;
 pub mod schedule;
 pub mod surge;
+mod tls;
 pub mod view;

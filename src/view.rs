@@ -1,12 +1,16 @@
 //! The immutable View: everything a pass knows of the cluster, and the facts that single steps ask for.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    cmp::Ordering,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use k8s_openapi::api::{core::v1::Pod, policy::v1::PodDisruptionBudget};
 
 use crate::{
     api::karpenter::{Node, NodeClaim, NodePool},
     policy::Policy,
+    rotation::effect::{Effect, Fresh, Target},
 };
 
 /// What a pass knows.
@@ -54,6 +58,61 @@ pub enum Need {
     BudgetsIn(String),
     /// What the scheduler or Karpenter says of a Pod of ours: the messages of its Events.
     EventsAbout(String),
+    /// Whether the API server would agree to a write, asked by server-side dry run.
+    Rehearsal(Rehearsal),
+}
+
+/// A write that is to be tried by dry run before anything is touched (§2). Rehearsals of one pass are told apart by the
+/// kind of the write and its object.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rehearsal(pub Effect);
+
+impl Rehearsal {
+    /// The kind of the write and its object.
+    pub fn key(&self) -> (&'static str, Target) {
+        let kind = match &self.0 {
+            Effect::BeginAttempt { .. } => "stamp",
+            Effect::DeleteClaim { .. } => "delete",
+            Effect::Freeze { .. } => "freeze",
+            Effect::Cordon { .. } => "cordon",
+            Effect::CreatePlaceholder { .. } => "create",
+            _ => "other",
+        };
+        (kind, self.0.target())
+    }
+}
+
+impl Eq for Rehearsal {}
+
+impl PartialOrd for Rehearsal {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Rehearsal {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.key().cmp(&other.key())
+    }
+}
+
+/// What the API server says of a rehearsed write.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Answer {
+    /// It would do it.
+    Agreed {
+        /// The object as it would be, where the answer carries it.
+        after: Option<Box<Fresh>>,
+    },
+    /// It refuses, as it would refuse the real write.
+    Refused {
+        /// HTTP status.
+        status: u16,
+        /// Its words.
+        words: String,
+    },
+    /// It can't be told: dry run isn't supported or allowed, or the object has changed. The real write will tell.
+    Unknown(String),
 }
 
 /// Answers to [`Need`]s.
@@ -69,6 +128,8 @@ pub struct Facts {
     pub budgets: BTreeMap<String, Vec<PodDisruptionBudget>>,
     /// By Pod: the newest message of each reporter, as `reporter: message`.
     pub events: BTreeMap<String, Vec<String>>,
+    /// Answers to rehearsals.
+    pub rehearsals: BTreeMap<Rehearsal, Answer>,
     /// Needs that could not be answered, with the reason: a step that wants one ends in an error.
     pub failed: BTreeMap<Need, String>,
 }
@@ -106,6 +167,14 @@ impl View {
     /// What is said of a Pod of ours.
     pub fn events_about(&self, pod: &str) -> Result<&[String], Missing> {
         self.facts.events.get(pod).map(Vec::as_slice).ok_or_else(|| Missing::one(Need::EventsAbout(pod.into())))
+    }
+}
+
+impl View {
+    /// What the API server says of this write.
+    pub fn rehearsal(&self, effect: Effect) -> Result<&Answer, Missing> {
+        let rehearsal = Rehearsal(effect);
+        self.facts.rehearsals.get(&rehearsal).ok_or_else(|| Missing::one(Need::Rehearsal(rehearsal)))
     }
 }
 

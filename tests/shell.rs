@@ -55,7 +55,7 @@ async fn the_shell_reads_and_writes_under_the_shipped_rights() {
 
     plane.apply_kustomization(&root.join("crds")).await.unwrap();
     plane.apply_kustomization(&root.join("kustomize/base")).await.unwrap();
-    let workload = plane.part_filled_fleet(&Pool::new("web"), 2).await.unwrap();
+    plane.part_filled_fleet(&Pool::new("web"), 2).await.unwrap();
     let kubeconfig = plane.kubeconfig_for(keys::DEFAULT_NAMESPACE, keys::PROGRAM).await.unwrap();
 
     leases(&plane, &kubeconfig).await;
@@ -66,7 +66,8 @@ async fn the_shell_reads_and_writes_under_the_shipped_rights() {
     events(&plane, &session, &claim, &uid).await;
     session.close().await;
     assert_eq!(lease(&plane).await["holderIdentity"], "");
-    drop(workload);
+    let audit = std::fs::read_to_string(plane.audit_log()).unwrap();
+    assert!(audit.contains(concat!("\"userAgent\":\"noderotation/", env!("CARGO_PKG_VERSION"))));
 }
 
 async fn leases(plane: &ControlPlane, kubeconfig: &Path) {

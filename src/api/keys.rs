@@ -31,17 +31,21 @@ keys! {
     DRAINING_AT = "noderotation.io/draining-at", "NodePool", "RFC 3339", "When the drain began.";
     SURGE_WAIT = "noderotation.io/surge-wait", "NodePool", "Go duration", "How long the surge took.";
     ROTATION_MODE = "noderotation.io/rotation-mode", "NodePool", "`forceful-fallback`", "Marks a rotation without a surge.";
+    SURGE_PATH = "noderotation.io/surge-path", "NodePool", "`provisioned`, `absorbed`", "Whether the surge brought a new node, or fit on one that was there.";
     LAST_FAILURE_AT = "noderotation.io/last-failure-at", "NodePool", "RFC 3339", "Start of the pause after a failure (gate B).";
     LAST_ROTATION_AT = "noderotation.io/last-rotation-at", "NodePool", "RFC 3339", "Start of the cooldown after a success (gate A).";
     TOTALS = "noderotation.io/totals", "NodePool", "JSON", "The durable counters that every pass exports.";
+    WINDOW_SETTLED_AT = "noderotation.io/window-settled-at", "NodePool", "RFC 3339, policy UID/generation", "Up to when closed windows have been judged, and under which policy.";
     FREEZE = "noderotation.io/freeze", "NodePool", "RFC 3339", "Set by the operator: no start before this time.";
     STATE = "noderotation.io/state", "NodeClaim", "`pending`, `draining`, `failed`, `expired`", "Where this claim's rotation is.";
     STARTED_AT = "noderotation.io/started-at", "NodeClaim", "RFC 3339", "Start of the attempt: `readyTimeout` counts from here.";
     FAILED_AT = "noderotation.io/failed-at", "NodeClaim", "RFC 3339", "When the last attempt failed: the backoff counts from here.";
     RETRY_COUNT = "noderotation.io/retry-count", "NodeClaim", "integer", "Failed attempts so far: escalates the backoff.";
     SURGE_CLAIM = "noderotation.io/surge-claim", "NodeClaim", "NodeClaim name", "The claim that the placeholder brought up.";
+    ROTATE_REQUESTED = "noderotation.io/rotate-requested", "NodeClaim", "RFC 3339", "Set by the operator: due from this time on, whatever its age.";
     SURGE_FOR = "noderotation.io/surge-for", "Pod, Node", "NodeClaim name", "Which rotation a placeholder or a frozen Node belongs to.";
     DO_NOT_DISRUPT_OWNED = "noderotation.io/do-not-disrupt-owned", "Node", "`true`", "We set `karpenter.sh/do-not-disrupt` here.";
+    DO_NOT_DISRUPT_WAS = "noderotation.io/do-not-disrupt-was", "Node", "any", "What the operator had in `karpenter.sh/do-not-disrupt` before us; put back byte for byte.";
     CORDONED = "noderotation.io/cordoned", "Node", "`true`", "We cordoned this Node.";
     MARKED = "noderotation.io/marked", "Node (label)", "`true`", "Finds every Node that carries a marker of ours.";
     WRITTEN_BY = "noderotation.io/written-by", "NodePool, NodeClaim", "pass id", "Which pass wrote last, while a rotation is in flight: tells a repeated request from a lost race.";
@@ -71,4 +75,4 @@ pub const DEFAULT_NAMESPACE: &str = "node-rotation-system";
 /// The value of [`ROTATION_MODE`] for a rotation without a surge.
 pub const MODE_FORCEFUL_FALLBACK: &str = "forceful-fallback";
 /// The rotation-scoped keys of a NodePool, which go together when the anchor is released (§5.3).
-pub const ROTATION_SCOPED: [&str; 5] = [ACTIVE_ROTATION, ACTIVE_ROTATION_STATE, DRAINING_AT, SURGE_WAIT, ROTATION_MODE];
+pub const ROTATION_SCOPED: [&str; 6] = [ACTIVE_ROTATION, ACTIVE_ROTATION_STATE, DRAINING_AT, SURGE_WAIT, SURGE_PATH, ROTATION_MODE];

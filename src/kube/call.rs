@@ -11,7 +11,7 @@ use std::{
 use bytes::Bytes;
 use http::{HeaderMap, Request, header};
 
-use super::stop::Stop;
+use super::{connect::CONNECT_LIMIT, stop::Stop};
 use crate::{clock::Clock, cluster::Failure};
 
 /// A read may take this long.
@@ -241,6 +241,14 @@ pub fn after(span: Duration) -> Instant {
 }
 
 fn broken(error: &kube::Error) -> CallError {
+    let mut cause: Option<&dyn StdError> = Some(error);
+    while let Some(error) = cause {
+        // The connector's own limit; its words would read as if the pass's deadline were meant.
+        if error.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == std::io::ErrorKind::TimedOut) {
+            return CallError::Broken(format!("no connection within {CONNECT_LIMIT:?}"));
+        }
+        cause = error.source();
+    }
     CallError::Broken(match error {
         // The wrapper only says that there is an error.
         kube::Error::Service(cause) => chain(cause.as_ref()),

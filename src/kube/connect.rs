@@ -12,9 +12,10 @@ use kube::{
 };
 
 use super::call::chain;
+use crate::tls;
 
 /// A connection, with TLS, has to stand after this long.
-const CONNECT_LIMIT: Duration = Duration::from_secs(5);
+pub const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 
 /// How to find the cluster.
 #[derive(Debug, Clone, Default)]
@@ -27,7 +28,7 @@ pub struct Target {
     pub impersonate: Option<String>,
 }
 
-/// Why there is no client.
+/// Why there is no client. The message tells the whole cause.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// There is neither an in-cluster configuration nor a kubeconfig.
@@ -45,12 +46,12 @@ pub enum ConnectError {
     #[error("the proxy {0:?} of the environment is no URL")]
     Proxy(String),
     /// No client can be made of the configuration; the credentials' plugin may have failed.
-    #[error("no client for {server}: {}", chain(.source.as_ref()))]
+    #[error("no client for {server}: {}", chain(.cause.as_ref()))]
     Client {
         /// The server's URL.
         server: Uri,
         /// Why.
-        source: Box<kube::Error>,
+        cause: Box<kube::Error>,
     },
 }
 
@@ -67,8 +68,7 @@ pub async fn connect(target: &Target) -> Result<Client, ConnectError> {
 /// # Errors
 /// [`ConnectError`].
 pub async fn reach(target: &Target) -> Result<(Client, Uri), ConnectError> {
-    // Several TLS providers may be compiled in; without a choice rustls would panic. Losing a race for it is fine.
-    let _ = rustls::crypto::ring::default_provider().install_default();
+    tls::choose_provider();
     let mut config = configure(target).await?;
     config.default_retry = false;
     config.connect_timeout = Some(CONNECT_LIMIT);
@@ -82,7 +82,7 @@ pub async fn reach(target: &Target) -> Result<(Client, Uri), ConnectError> {
     let server = config.cluster_url.clone();
     match ClientBuilder::try_from(config) {
         Ok(builder) => Ok((builder.build(), server)),
-        Err(source) => Err(ConnectError::Client { server, source: Box::new(source) }),
+        Err(cause) => Err(ConnectError::Client { server, cause: Box::new(cause) }),
     }
 }
 

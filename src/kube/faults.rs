@@ -48,26 +48,62 @@ mod armed {
     impl Armed {
         pub fn from_env() -> Option<Self> {
             let text = std::env::var("NODEROTATION_FAULT").ok()?;
-            let parsed = text.split_once(':').and_then(|(when, nth)| Some((when == "before-write", when, nth.parse().ok()?)));
-            match parsed {
-                Some((before, "before-write" | "after-write", nth)) => Some(Self { before, nth, landed: AtomicU64::new(0) }),
-                _ => {
-                    tracing::warn!("NODEROTATION_FAULT={text}: neither before-write:N nor after-write:N; no fault");
-                    None
-                }
+            let armed = Self::read(&text);
+            if armed.is_none() {
+                tracing::warn!("NODEROTATION_FAULT={text}: neither before-write:N nor after-write:N; no fault");
             }
+            armed
+        }
+
+        pub(super) fn read(text: &str) -> Option<Self> {
+            let (when, nth) = text.split_once(':')?;
+            let before = match when {
+                "before-write" => true,
+                "after-write" => false,
+                _ => return None,
+            };
+            Some(Self { before, nth: nth.parse().ok()?, landed: AtomicU64::new(0) })
         }
 
         pub fn before_write(&self) {
-            if self.before && self.landed.load(Ordering::SeqCst) + 1 == self.nth {
+            if self.is_due_before() {
                 std::process::abort();
             }
         }
 
         pub fn after_write(&self) {
-            if self.landed.fetch_add(1, Ordering::SeqCst) + 1 == self.nth && !self.before {
+            if self.is_due_after() {
                 std::process::abort();
             }
         }
+
+        pub(super) fn is_due_before(&self) -> bool {
+            self.before && self.landed.load(Ordering::SeqCst) + 1 == self.nth
+        }
+
+        /// Counts a write that has succeeded.
+        pub(super) fn is_due_after(&self) -> bool {
+            self.landed.fetch_add(1, Ordering::SeqCst) + 1 == self.nth && !self.before
+        }
+    }
+}
+
+#[cfg(all(test, feature = "faults"))]
+mod tests {
+    use super::armed::Armed;
+
+    #[test]
+    fn a_fault_is_due_once_around_its_own_write() {
+        let due = |text: &str| {
+            let armed = Armed::read(text).unwrap();
+            (1..=3).map(|_| (armed.is_due_before(), armed.is_due_after())).collect::<Vec<_>>()
+        };
+        assert_eq!(due("before-write:2"), [(false, false), (true, false), (false, false)]);
+        assert_eq!(due("after-write:2"), [(false, false), (false, true), (false, false)]);
+    }
+
+    #[test]
+    fn anything_else_is_no_fault() {
+        assert!(["", "after-write", "after-write:x", "during-write:1"].into_iter().all(|text| Armed::read(text).is_none()));
     }
 }

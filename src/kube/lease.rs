@@ -5,7 +5,6 @@
 //! renew stops writing well before anyone else may begin; and every write is conditional on its object's version anyway.
 
 use std::{
-    fmt,
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
@@ -27,13 +26,14 @@ use super::{
 use crate::{
     api::{
         keys::PROGRAM,
-        time::{Time, format_duration, later, to_annotation, to_micro},
+        time::{Time, format_duration, later, to_micro},
     },
     cluster::Failure,
 };
 
 mod record;
 
+pub use record::Held;
 use record::Record;
 
 /// How long a renewal lasts.
@@ -54,35 +54,6 @@ const TAKE_AGAIN: Duration = Duration::from_millis(200);
 const RELEASE_LIMIT: Duration = Duration::from_secs(8);
 /// How often taking it is tried while others write it, too.
 const TRIES: u32 = 5;
-
-/// Someone else's hold.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Held {
-    /// Who holds it.
-    pub by: String,
-    /// Since when.
-    pub since: Option<Time>,
-    /// When it expires unless it is renewed.
-    pub expires: Option<Time>,
-    /// What is wrong with the record, if anything.
-    pub oddity: Option<String>,
-}
-
-impl fmt::Display for Held {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "the Lease is held by {}", self.by)?;
-        if let Some(since) = self.since {
-            write!(formatter, " since {}", to_annotation(since))?;
-        }
-        if let Some(expires) = self.expires {
-            write!(formatter, ", until {} unless renewed", to_annotation(expires))?;
-        }
-        match &self.oddity {
-            Some(oddity) => write!(formatter, "; {oddity}; if nobody is at work, delete the Lease {PROGRAM}"),
-            None => Ok(()),
-        }
-    }
-}
 
 /// The answer to an attempt to take it.
 #[derive(Debug)]

@@ -12,6 +12,9 @@ use crate::{api::keys, cluster::Failure, view::Unreadable};
 
 /// Items per page.
 const PAGE: u32 = 500;
+/// After so many items the reader steps aside, so that on a runtime of one thread the next page's request is sent, and
+/// the Lease is renewed, while it reads.
+const STRETCH: usize = 16;
 /// How often a list is begun at most when its continuation expires (410).
 const STARTS: u32 = 4;
 
@@ -114,10 +117,13 @@ impl List {
         loop {
             let page: Page<'_> = serde_json::from_slice(&body).map_err(|error| CallError::Unreadable(error.to_string()))?;
             let following = match page.metadata.next.as_deref().filter(|next| !next.is_empty()) {
-                Some(next) => Some(self.ahead(api, next).await?),
+                Some(next) => Some(self.ahead(api, next)?),
                 None => None,
             };
-            for item in page.items.unwrap_or_default() {
+            for (index, item) in page.items.unwrap_or_default().into_iter().enumerate() {
+                if index % STRETCH == 0 {
+                    tokio::task::yield_now().await;
+                }
                 match parse(item) {
                     Ok(item) => listed.items.push(item),
                     Err(why) => listed.unreadable.push(self.unreadable(item, why)),
@@ -129,12 +135,9 @@ impl List {
     }
 
     /// Sends the request for the next page, so that it is on its way while this one is read.
-    async fn ahead(&self, api: &Api, next: &str) -> Result<tokio::task::JoinHandle<Result<Bytes, CallError>>, CallError> {
+    fn ahead(&self, api: &Api, next: &str) -> Result<tokio::task::JoinHandle<Result<Bytes, CallError>>, CallError> {
         let (request, api) = (self.request(Some(next))?, api.clone());
-        let task = tokio::spawn(async move { api.read(&request).await });
-        // On a runtime of one thread it is only sent once we step aside.
-        tokio::task::yield_now().await;
-        Ok(task)
+        Ok(tokio::spawn(async move { api.read(&request).await }))
     }
 
     fn unreadable(&self, item: &RawValue, why: String) -> Unreadable {

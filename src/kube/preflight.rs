@@ -16,7 +16,7 @@ const NEEDED: [(&str, &str, &str); 3] = [
     (POLICIES, "rotationpolicies.noderotation.io/v1alpha1", "apply the CRD that `noderotation crd` prints"),
 ];
 
-/// Why a pass can't begin.
+/// Why a pass can't begin. The message tells the whole cause.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PreflightError {
     /// The API server doesn't know the resource.
@@ -44,12 +44,12 @@ pub enum PreflightError {
         words: String,
     },
     /// Nobody answers, or with an error.
-    #[error("list {resource}: {source}")]
+    #[error("list {resource}: {cause}")]
     Unreachable {
         /// The resource.
         resource: &'static str,
         /// Why.
-        source: CallError,
+        cause: CallError,
     },
 }
 
@@ -68,13 +68,13 @@ pub async fn preflight(api: &Api) -> Result<(), PreflightError> {
 }
 
 async fn prove(api: &Api, path: &str, resource: &'static str, hint: &'static str) -> Result<(), PreflightError> {
-    let request = one_item(path).map_err(|error| PreflightError::Unreachable { resource, source: CallError::Broken(error.to_string()) })?;
+    let request = one_item(path).map_err(|error| PreflightError::Unreachable { resource, cause: CallError::Broken(error.to_string()) })?;
     match api.read(&request).await {
         Ok(_) => Ok(()),
         Err(CallError::Status { code: 404, words, .. }) => Err(PreflightError::NotServed { resource, hint, words }),
         Err(CallError::Status { code: 403, words, .. }) => Err(PreflightError::Forbidden { resource, words }),
         Err(CallError::Status { code: 401, words, .. }) => Err(PreflightError::Unauthorized { words }),
-        Err(source) => Err(PreflightError::Unreachable { resource, source }),
+        Err(cause) => Err(PreflightError::Unreachable { resource, cause }),
     }
 }
 

@@ -15,7 +15,7 @@ use super::{
     grouping::{self, Grouping},
     metrics::Extent,
 };
-use crate::api::keys::PROGRAM;
+use crate::{api::keys::PROGRAM, tls};
 
 /// How long a push may take.
 pub const TIMEOUT: Duration = Duration::from_secs(5);
@@ -97,6 +97,7 @@ impl Gateway {
             Extent::HeldElsewhere => return Ok(()),
         };
         let failed = |source: reqwest::Error| Error::Send { group: self.shown(), source: source.without_url() };
+        tls::choose_provider();
         let client = Client::builder().timeout(TIMEOUT).connect_timeout(TIMEOUT).build().map_err(failed)?;
         let request = client.request(method, self.group.clone()).header(CONTENT_TYPE, TEXT_FORMAT).body(text);
         let response = request.send().await.map_err(failed)?;

@@ -27,6 +27,9 @@ pub fn notices(scene: &Scene<'_>) -> Vec<Notice> {
     for claim in scene.claims {
         let meta = &claim.metadata;
         broken.extend(stamps(scene, meta, &CLAIM_STAMPS));
+        if meta.stamp(keys::ROTATE_REQUESTED) == Stamp::Unreadable {
+            broken.push((meta, keys::ROTATE_REQUESTED, "it is not an RFC 3339 time, and counts as not asked for"));
+        }
         if meta.annotation(keys::RETRY_COUNT).is_some_and(|count| count.trim().parse::<u128>().is_err()) {
             broken.push((meta, keys::RETRY_COUNT, "it counts as 0"));
         }
@@ -42,9 +45,8 @@ pub fn notices(scene: &Scene<'_>) -> Vec<Notice> {
     broken.into_iter().map(notice).collect()
 }
 
-/// A stamp may be ahead by the skew between two API servers, no more.
 fn stamps<'a>(scene: &Scene<'_>, meta: &'a Meta, keys: &[&'a str]) -> Vec<(&'a Meta, &'a str, &'a str)> {
-    let horizon = crate::api::time::later(scene.now, scene.config.cadence);
+    let horizon = scene.horizon();
     let broken = keys.iter().filter_map(|key| match meta.stamp(key) {
         Stamp::Absent => None,
         Stamp::At(time) if time <= horizon => None,

@@ -16,7 +16,7 @@ use crate::api::{
 mod judge;
 mod patch;
 
-pub use judge::{Ended, apply, ended, is_marked, retry_count};
+pub use judge::{Ended, apply, ended, is_marked, rehearse, retry_count};
 
 /// One write on one object.
 #[derive(Debug, Clone, PartialEq)]
@@ -51,8 +51,8 @@ pub enum Effect {
         claim: String,
         /// Now.
         at: Time,
-        /// How long the surge took; `None` leaves it unsaid.
-        surge_wait: Option<TimeDelta>,
+        /// How long the surge took, and on what it came; `None` leaves it unsaid.
+        surge: Option<(TimeDelta, SurgePath)>,
     },
     /// NodePool: clears the anchor and all that goes with it, and decides and counts the outcome. Only while the anchor
     /// names the claim.
@@ -65,6 +65,18 @@ pub enum Effect {
         end: End,
         /// Now.
         at: Time,
+    },
+    /// NodePool: notes up to when closed windows have been judged, and counts those that were missed, in one write. Only if
+    /// there is no anchor and the note is still the one that was judged.
+    SettleWindows {
+        /// The pool.
+        pool: String,
+        /// The note that was judged; `None` for none.
+        from: Option<String>,
+        /// The new note.
+        to: String,
+        /// Windows missed in between.
+        missed: u64,
     },
     /// NodePool: removes rotation-scoped keys that have no anchor. Only if there is no anchor.
     DropOrphans {
@@ -179,6 +191,25 @@ pub enum Effect {
         /// The rotation's claim, which its annotation must name.
         claim: String,
     },
+}
+
+/// Where the surge found its room (`surge-path`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SurgePath {
+    /// On a node that came after the attempt began.
+    Provisioned,
+    /// On one that was there.
+    Absorbed,
+}
+
+impl SurgePath {
+    /// As it stands in the annotation.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Provisioned => "provisioned",
+            Self::Absorbed => "absorbed",
+        }
+    }
 }
 
 /// How a rotation came to the end that a [`Effect::Release`] counts (§7).
@@ -299,6 +330,7 @@ impl Effect {
             | Self::StartFallback { pool, .. }
             | Self::MirrorDraining { pool, .. }
             | Self::Release { pool, .. }
+            | Self::SettleWindows { pool, .. }
             | Self::DropOrphans { pool }
             | Self::ForgetPoolWriter { pool } => cluster(Kind::NodePool, pool),
             Self::BeginAttempt { claim, .. }
@@ -333,6 +365,9 @@ impl fmt::Display for Effect {
             }
             Self::MirrorDraining { pool, claim, .. } => write!(formatter, "NodePool {pool}: note that {claim} drains"),
             Self::Release { pool, claim, .. } => write!(formatter, "NodePool {pool}: release the anchor on {claim} and count the outcome"),
+            Self::SettleWindows { pool, missed, .. } => {
+                write!(formatter, "NodePool {pool}: note that closed windows are judged, {missed} missed")
+            }
             Self::DropOrphans { pool } => write!(formatter, "NodePool {pool}: remove leftovers of a rotation"),
             Self::ForgetPoolWriter { pool } => write!(formatter, "NodePool {pool}: remove the signature of the last pass"),
             Self::BeginAttempt { claim, .. } => write!(formatter, "NodeClaim {claim}: pending, with the start of the attempt"),

@@ -165,12 +165,13 @@ impl Passes {
         parse_annotation(review["metadata"]["creationTimestamp"].as_str().unwrap()).unwrap()
     }
 
-    /// Every write of the program, oldest first, as `verb resource name`; reads are left out.
+    /// Every write of the program, oldest first, as `verb resource name`; reads and rehearsals are left out.
     pub fn writes(&self) -> Vec<String> {
         let log = std::fs::read_to_string(self.plane.audit_log()).unwrap();
         let events = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
         let ours = events.filter(|event| event["user"]["username"] == format!("system:serviceaccount:{NAMESPACE}:noderotation"));
-        let writes = ours.filter(|event| !matches!(event["verb"].as_str(), Some("get" | "list")));
+        let rehearsed = |event: &Value| event["requestURI"].as_str().is_some_and(|uri| uri.contains("dryRun"));
+        let writes = ours.filter(|event| !rehearsed(event) && !matches!(event["verb"].as_str(), Some("get" | "list")));
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         writes.map(|event| [&event["verb"], &event["objectRef"]["resource"], &event["objectRef"]["name"]].map(text).join(" ")).collect()
     }

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use serde_json::json;
 
 use super::*;
@@ -5,8 +7,8 @@ use crate::{
     api::keys,
     cluster::Cluster,
     kube::{
-        fake::{Fake, Fault, at, refuse},
-        session::Session,
+        fake::{Fake, Fault, Store, at, refuse},
+        session::{Session, Terms},
         stop::{Signal, Stop},
     },
     rotation::effect::Effect,
@@ -100,7 +102,7 @@ async fn a_write_that_a_proxy_delivers_twice_has_landed() {
 async fn a_conflict_after_which_a_rival_has_done_the_same_is_not_ours() {
     let fake = fake();
     let session = fake.session().await;
-    let theirs = |store: &mut crate::kube::fake::Store| {
+    let theirs = |store: &mut Store| {
         let annotations = json!({keys::ACTIVE_ROTATION: "web-a", keys::WRITTEN_BY: "rival"});
         store.put(POOL, json!({"metadata": {"name": "web", "annotations": annotations}}));
     };
@@ -174,7 +176,7 @@ async fn a_delete_lands_whichever_way_its_answer_goes() {
 async fn a_delete_never_meets_another_object_of_the_name() {
     let fake = fake();
     let session = fake.session().await;
-    let successor = |store: &mut crate::kube::fake::Store| store.put(CLAIM, json!({"metadata": {"name": "web-a", "uid": "claim-2"}}));
+    let successor = |store: &mut Store| store.put(CLAIM, json!({"metadata": {"name": "web-a", "uid": "claim-2"}}));
     fake.fault("DELETE", Fault::First(Box::new(successor)));
     assert_eq!(run(&session, &delete()).await, "landed 2 > -");
     assert!(fake.get(CLAIM).unwrap()["metadata"]["deletionTimestamp"].is_null());
@@ -205,30 +207,65 @@ async fn a_created_placeholder_is_ours_even_when_its_answer_is_lost_or_it_is_sen
 async fn nothing_is_written_after_a_signal_without_the_lease_or_past_the_deadline() {
     let fake = fake();
     let (signal, stop) = Stop::by_hand();
-    let mut session = Session::open(fake.client(), crate::kube::session::Terms { stop, ..fake.terms() }).await.unwrap();
+    let mut session = Session::open(fake.client(), Terms { stop, ..fake.terms() }).await.unwrap();
     assert_eq!(run(&session, &anchor()).await, "the Lease is lost: it was not taken");
-    assert_eq!(session.take_lease(std::time::Duration::ZERO).await, Ok(None));
+    assert_eq!(session.take_lease(Duration::ZERO).await, Ok(None));
     fake.store(|store| store.now = Some(at("2026-11-30T07:00:12Z")));
     // The read's answer tells that it is later than it seemed.
     assert_eq!(run(&session, &anchor()).await, "the Lease is lost: not renewed for 11s: no renewal has been answered");
     signal.send_replace(Some(Signal::Terminate));
     assert_eq!(run(&session, &anchor()).await, "interrupted by a signal, before NodePool web");
-    let terms = crate::kube::session::Terms { deadline: std::time::Duration::ZERO, ..fake.terms() };
+    let terms = Terms { deadline: Duration::ZERO, ..fake.terms() };
     let late = Session::open(fake.client(), terms).await;
-    assert!(matches!(late, Err(crate::kube::preflight::PreflightError::Unreachable { source: CallError::Deadline, .. })));
+    assert!(matches!(late, Err(crate::kube::preflight::PreflightError::Unreachable { cause: CallError::Deadline, .. })));
     assert_eq!(fake.sent("PATCH"), [""; 0]);
 }
 
 #[tokio::test]
 async fn a_call_that_hangs_is_named() {
     let fake = fake();
-    let terms = crate::kube::session::Terms { request_timeout: Some(std::time::Duration::from_millis(50)), ..fake.terms() };
+    let terms = Terms { request_timeout: Some(Duration::from_millis(50)), ..fake.terms() };
     let mut session = Session::open(fake.client(), terms).await.unwrap();
-    assert_eq!(session.take_lease(std::time::Duration::ZERO).await, Ok(None));
+    assert_eq!(session.take_lease(Duration::ZERO).await, Ok(None));
     fake.fault("GET", Fault::Hang);
     assert_eq!(run(&session, &anchor()).await, "get NodePool web: no complete answer within 50ms");
     for _ in 0..3 {
         fake.fault("PATCH", Fault::Hang);
     }
     assert_eq!(run(&session, &anchor()).await, "patch NodePool web: no complete answer within 50ms");
+}
+
+#[tokio::test]
+async fn a_late_first_delivery_that_makes_the_second_conflict_has_landed() {
+    const NODE: &str = "/api/v1/nodes/n1";
+    let effect = Effect::Freeze { node: "n1".into(), claim: "web-a".into() };
+    let plain = json!({"metadata": {"name": "n1", "uid": "node-1"}});
+    let fake = Fake::new().with(NODE, plain.clone());
+    let session = fake.session().await;
+    assert_eq!(run(&session, &effect).await, "landed 1 > 3");
+    let frozen = fake.get(NODE).unwrap();
+    fake.store(|store| store.put(NODE, plain));
+    // The first delivery is lost on its way, and arrives while the second is sent.
+    fake.fault("PATCH", Fault::LoseRequest);
+    fake.fault("PATCH", Fault::First(Box::new(move |store| store.put(NODE, frozen))));
+    assert_eq!(run(&session, &effect).await, "landed 4 > 5");
+}
+
+#[tokio::test]
+async fn a_signal_ends_a_read_that_hangs() {
+    let fake = fake();
+    let (signal, stop) = Stop::by_hand();
+    let mut session = Session::open(fake.client(), Terms { stop, ..fake.terms() }).await.unwrap();
+    assert_eq!(session.take_lease(Duration::ZERO).await, Ok(None));
+    fake.fault("GET", Fault::Hang);
+    let effect = anchor();
+    let later = async {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        signal.send_replace(Some(Signal::Terminate));
+    };
+    let (outcome, ()) = futures::join!(run(&session, &effect), later);
+    assert_eq!(outcome, "interrupted by a signal, before the answer to: get NodePool web");
+    session.close().await;
+    let lease = fake.get("/apis/coordination.k8s.io/v1/namespaces/ns/leases/noderotation").unwrap();
+    assert_eq!(lease["spec"]["holderIdentity"], "", "it is released all the same");
 }

@@ -1,10 +1,44 @@
 //! A Lease's record, and whether it is free: judged by the server's clock and the record's own duration.
 
+use std::fmt;
+
 use chrono::TimeDelta;
 use serde_json::Value;
 
-use super::{DURATION, Held};
-use crate::api::time::{Time, later, parse_annotation, to_annotation};
+use super::DURATION;
+use crate::api::{
+    keys::PROGRAM,
+    time::{Time, later, parse_annotation, to_annotation},
+};
+
+/// Someone else's hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Held {
+    /// Who holds it.
+    pub by: String,
+    /// Since when.
+    pub since: Option<Time>,
+    /// When it expires unless it is renewed.
+    pub expires: Option<Time>,
+    /// What is wrong with the record, if anything.
+    pub oddity: Option<String>,
+}
+
+impl fmt::Display for Held {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "the Lease is held by {}", self.by)?;
+        if let Some(since) = self.since {
+            write!(formatter, " since {}", to_annotation(since))?;
+        }
+        if let Some(expires) = self.expires {
+            write!(formatter, ", until {} unless renewed", to_annotation(expires))?;
+        }
+        match &self.oddity {
+            Some(oddity) => write!(formatter, "; {oddity}; if nobody is at work, delete the Lease {PROGRAM}"),
+            None => Ok(()),
+        }
+    }
+}
 
 /// A Lease as it is stored.
 #[derive(Debug, Clone, PartialEq)]

@@ -34,6 +34,26 @@ async fn a_list_of_several_pages_is_read_whole() {
 }
 
 #[tokio::test]
+async fn the_next_page_is_on_its_way_while_one_is_read() {
+    let fake = (0..150).fold(Fake::new(), |fake, number| {
+        let (path, object) = claim(&format!("c{number:03}"));
+        fake.with(&path, object)
+    });
+    fake.store(|store| store.page = Some(100));
+    let session = fake.session().await;
+    let asked_at_the_end_of_page_one = std::cell::Cell::new(0);
+    let parse = |raw: &RawValue| {
+        let claim = item::<NodeClaim>(raw)?;
+        if claim.metadata.name == "c099" {
+            asked_at_the_end_of_page_one.set(fake.sent("GET").len());
+        }
+        Ok(claim)
+    };
+    let listed = List::of("NodeClaim", NODECLAIMS).read(session.api(), parse).await.unwrap();
+    assert_eq!((listed.items.len(), asked_at_the_end_of_page_one.get()), (150, 2));
+}
+
+#[tokio::test]
 async fn an_expired_continuation_begins_the_list_again_but_not_for_ever() {
     let expired = || refuse(410, "the provided continue parameter is too old");
     let list = List::of("NodeClaim", NODECLAIMS);

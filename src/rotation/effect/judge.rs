@@ -35,6 +35,17 @@ pub fn apply(effect: &Effect, fresh: Option<&Fresh>, pass: &str) -> Verdict {
     }
 }
 
+/// Judges an effect for a dry run, before its rotation has begun: as [`apply`], but the claim need not be `draining` yet
+/// for its deletion to be tried.
+pub fn rehearse(effect: &Effect, fresh: Option<&Fresh>, pass: &str) -> Verdict {
+    match (effect, fresh) {
+        (Effect::DeleteClaim { uid, .. }, Some(Fresh::NodeClaim(claim))) if claim.metadata.uid == *uid && !claim.metadata.is_deleting() => {
+            Verdict::Delete { uid: uid.clone() }
+        }
+        _ => apply(effect, fresh, pass),
+    }
+}
+
 /// What the release of this pool's anchor counts as: an unaccounted failure, else an expired claim, else success where
 /// the mirror says that the claim was draining, else force-expiry (§7).
 pub fn ended(pool: &NodePool, end: End) -> Ended {

@@ -199,6 +199,9 @@ fn throughput_below_arrival() {
              longer or more often, or shorten cooldownAfter 10m (one rotation is expected to take 15m)"]
     );
     assert_eq!(found(json!({}), json!({}), 14), NONE);
+    // As many as come due is enough: A = P, N = C.
+    assert_eq!(found(json!({"ageThreshold": "96h"}), json!({}), 10), NONE);
+    assert_eq!(names(json!({"ageThreshold": "96h"}), json!({}), 11), ["ThroughputBelowArrival"]);
 }
 
 #[test]

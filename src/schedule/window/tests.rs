@@ -149,6 +149,21 @@ fn where_fewer_than_two_occurrences_are_whole_those_over_the_edges_count() {
 }
 
 #[test]
+fn an_occurrence_that_fills_the_horizon_to_its_edge_is_whole() {
+    let daily = [window("UTC", &EVERY_DAY, "02:00-06:00"), window("UTC", &[Sat], "10:00-11:00")];
+    let between = |from, to| Schedule::between(&daily, at(from), at(to));
+    // Friday 2026-06-05 to Saturday: the first and the last end exactly at the edge.
+    let (exact, late, early) = (
+        between("2026-06-05T02:00:00Z", "2026-06-06T11:00:00Z"),
+        between("2026-06-05T02:00:01Z", "2026-06-06T11:00:00Z"),
+        between("2026-06-05T02:00:00Z", "2026-06-06T10:59:59Z"),
+    );
+    assert_eq!((exact.period, exact.shortest, exact.gap), (hours(24), hours(1), hours(4)));
+    assert_eq!((late.period, late.shortest, late.gap), (hours(8), hours(1), hours(4)));
+    assert_eq!((early.period, early.shortest, early.gap), (hours(24), hours(4), hours(20)));
+}
+
+#[test]
 fn no_window_and_the_ends_of_time_give_no_occurrence_and_no_panic() {
     assert_eq!(Schedule::of(&[], at("2026-06-01T00:00:00Z")), Schedule::default());
     let entries = [window("Pacific/Kiritimati", &EVERY_DAY, "23:00-22:00"), window("Pacific/Niue", &[Sun], "00:00-24:00")];

@@ -9,6 +9,8 @@ use crate::{
 };
 
 const TRUE: &str = "true";
+/// The annotations of ours on a Node.
+const MARKS: [&str; 4] = [keys::SURGE_FOR, keys::DO_NOT_DISRUPT_OWNED, keys::DO_NOT_DISRUPT_WAS, keys::CORDONED];
 
 pub(super) fn judge(effect: &Effect, node: &Node) -> Verdict {
     match effect {
@@ -21,8 +23,7 @@ pub(super) fn judge(effect: &Effect, node: &Node) -> Verdict {
 
 /// Whether the Node carries anything of ours.
 pub fn is_marked(node: &Meta) -> bool {
-    node.label(keys::MARKED).is_some()
-        || [keys::SURGE_FOR, keys::DO_NOT_DISRUPT_OWNED, keys::CORDONED].iter().any(|key| node.annotation(key).is_some())
+    node.label(keys::MARKED).is_some() || MARKS.iter().any(|key| node.annotation(key).is_some())
 }
 
 fn belongs_to(meta: &Meta, claim: &str) -> Option<Verdict> {
@@ -48,8 +49,16 @@ fn settle(patch: Patch) -> Verdict {
 
 fn freeze(node: &Node, claim: &str) -> Verdict {
     let mut patch = mark(node, claim, Patch::of(&node.metadata));
-    if node.metadata.annotation(keys::DO_NOT_DISRUPT) != Some(TRUE) {
-        patch = patch.set(keys::DO_NOT_DISRUPT, TRUE).set(keys::DO_NOT_DISRUPT_OWNED, TRUE);
+    match node.metadata.annotation(keys::DO_NOT_DISRUPT) {
+        Some(TRUE) => {}
+        was => {
+            patch = patch.set(keys::DO_NOT_DISRUPT, TRUE).set(keys::DO_NOT_DISRUPT_OWNED, TRUE);
+            // Any other value is the operator's; it comes back when we go.
+            patch = match was {
+                Some(was) => patch.set(keys::DO_NOT_DISRUPT_WAS, was),
+                None => patch,
+            };
+        }
     }
     settle(patch)
 }
@@ -76,13 +85,16 @@ fn restore(node: &Node, owner: &Owner) -> Verdict {
         return Verdict::NotMine(format!("the Node belongs to the rotation of {}", of.unwrap_or_default()));
     }
     let mut patch = Patch::of(meta);
-    for key in [keys::SURGE_FOR, keys::DO_NOT_DISRUPT_OWNED, keys::CORDONED] {
+    for key in MARKS {
         if meta.annotation(key).is_some() {
             patch = patch.clear(key);
         }
     }
     if meta.annotation(keys::DO_NOT_DISRUPT_OWNED) == Some(TRUE) && meta.annotation(keys::DO_NOT_DISRUPT) == Some(TRUE) {
-        patch = patch.clear(keys::DO_NOT_DISRUPT);
+        patch = match meta.annotation(keys::DO_NOT_DISRUPT_WAS) {
+            Some(was) => patch.set(keys::DO_NOT_DISRUPT, was),
+            None => patch.clear(keys::DO_NOT_DISRUPT),
+        };
     }
     if meta.annotation(keys::CORDONED) == Some(TRUE) && node.spec.unschedulable {
         patch = patch.spec("unschedulable", Value::Null);

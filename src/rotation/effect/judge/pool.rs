@@ -11,7 +11,7 @@ use crate::{
         time::{Time, format_duration, parse_duration, to_annotation},
     },
     rotation::{
-        effect::{Effect, End, patch::Patch},
+        effect::{Effect, End, SurgePath, patch::Patch},
         state::State,
         totals::Totals,
     },
@@ -28,13 +28,14 @@ pub(super) fn judge(effect: &Effect, pool: &NodePool, pass: &str) -> Verdict {
             Ok(()) => Verdict::Patch(keep_pause(meta, start_fallback(meta, claim, *at, pass), *failed_at).build()),
             Err(verdict) => verdict,
         },
-        Effect::MirrorDraining { claim, at, surge_wait, .. } => mirror(meta, claim, *at, *surge_wait, pass),
+        Effect::MirrorDraining { claim, at, surge, .. } => mirror(meta, claim, *at, *surge, pass),
         // A repeated request of ours finds its own release: no anchor, and our signature.
         Effect::Release { .. } if meta.annotation(keys::ACTIVE_ROTATION).is_none() && is_signed(meta, pass) => Verdict::Already,
         Effect::Release { claim, end, at, .. } => match anchored_on(meta, claim) {
             Ok(()) => Verdict::Patch(release(pool, *end, *at, pass).build()),
             Err(verdict) => verdict,
         },
+        Effect::SettleWindows { from, to, missed, .. } => settle_windows(meta, from.as_deref(), to, *missed),
         Effect::DropOrphans { .. } => drop_orphans(meta),
         Effect::ForgetPoolWriter { .. } => match meta.annotation(keys::WRITTEN_BY) {
             None => Verdict::Already,
@@ -96,7 +97,7 @@ fn latest(meta: &Meta, key: &str, time: Time) -> Time {
     meta.stamp(key).time().map_or(time, |stored| stored.max(time))
 }
 
-fn mirror(meta: &Meta, claim: &str, at: Time, surge_wait: Option<TimeDelta>, pass: &str) -> Verdict {
+fn mirror(meta: &Meta, claim: &str, at: Time, surge: Option<(TimeDelta, SurgePath)>, pass: &str) -> Verdict {
     if let Err(verdict) = anchored_on(meta, claim) {
         return verdict;
     }
@@ -108,8 +109,8 @@ fn mirror(meta: &Meta, claim: &str, at: Time, surge_wait: Option<TimeDelta>, pas
         Some(since) if since <= at => patch,
         _ => patch.set(keys::DRAINING_AT, to_annotation(at)),
     };
-    let patch = match (surge_wait, meta.annotation(keys::SURGE_WAIT)) {
-        (Some(wait), None) => patch.set(keys::SURGE_WAIT, format_duration(wait)),
+    let patch = match (surge, meta.annotation(keys::SURGE_WAIT)) {
+        (Some((wait, path)), None) => patch.set(keys::SURGE_WAIT, format_duration(wait)).set(keys::SURGE_PATH, path.as_str()),
         _ => patch,
     };
     Verdict::Patch(patch.build())
@@ -146,6 +147,24 @@ fn release(pool: &NodePool, end: End, at: Time, pass: &str) -> Patch {
         patch = patch.set(keys::LAST_FAILURE_AT, to_annotation(latest(meta, keys::LAST_FAILURE_AT, failed_at)));
     }
     if ended == Ended::Nothing { patch } else { patch.set(keys::TOTALS, totals.to_annotation()) }
+}
+
+/// Stamp and total move in one write, so a window counts once whatever dies when.
+fn settle_windows(meta: &Meta, from: Option<&str>, to: &str, missed: u64) -> Verdict {
+    match meta.annotation(keys::WINDOW_SETTLED_AT) {
+        Some(stamp) if stamp == to => Verdict::Already,
+        _ if meta.annotation(keys::ACTIVE_ROTATION).is_some() => Verdict::NotMine("a rotation is anchored".into()),
+        stamp if stamp != from => Verdict::NotMine("another pass has judged the windows".into()),
+        _ => {
+            let patch = Patch::of(meta).set(keys::WINDOW_SETTLED_AT, to);
+            if missed == 0 {
+                return Verdict::Patch(patch.build());
+            }
+            let mut totals = Totals::of(meta).unwrap_or_default();
+            totals.window_missed = totals.window_missed.saturating_add(missed);
+            Verdict::Patch(patch.set(keys::TOTALS, totals.to_annotation()).build())
+        }
+    }
 }
 
 fn drop_orphans(meta: &Meta) -> Verdict {

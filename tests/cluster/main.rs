@@ -5,8 +5,14 @@
 
 mod audit;
 mod chronicle;
+mod drains;
+mod expiry;
+mod failures;
 mod gates;
+mod governance;
 mod metrics;
 mod passes;
 mod policy;
+mod pools;
+mod refusals;
 mod rotation;

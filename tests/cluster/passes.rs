@@ -167,7 +167,8 @@ impl Pass {
         summary
     }
 
-    fn of(output: Output) -> Self {
+    /// What a process that has ended came to.
+    pub fn of(output: Output) -> Self {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         Self { code: output.status.code(), log: text(&output.stderr), stdout: text(&output.stdout) }
     }

@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod crashes;
+mod lease;
 mod passes;
 mod policy;
 mod rotation;

@@ -135,7 +135,7 @@ impl Passes {
 }
 
 impl Pass {
-    fn of(output: Output) -> Self {
+    pub fn of(output: Output) -> Self {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         Self { code: output.status.code(), log: text(&output.stderr), stdout: text(&output.stdout) }
     }

@@ -22,9 +22,8 @@ pub async fn left(plane: &ControlPlane, pool: &str, old: &str) -> String {
         None => parts.push("old deleted".into()),
         Some(claim) => {
             let state = annotation(claim, "state").map(|state| format!("old {state}"));
-            let noted = annotation(claim, "surge-claim").map(|_| "noted".to_owned());
             let marks = olds.iter().flat_map(|node| marks(node));
-            let all: Vec<String> = state.into_iter().chain(noted).chain(marks).collect();
+            let all: Vec<String> = state.into_iter().chain(marks).collect();
             parts.extend((!all.is_empty()).then(|| all.join(" ")));
         }
     }

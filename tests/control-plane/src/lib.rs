@@ -51,6 +51,7 @@ mod process;
 mod programs;
 mod pushgateway;
 mod stages;
+mod until_signal;
 mod wait;
 
 pub use control_plane::ControlPlane;
@@ -61,3 +62,4 @@ pub use observer::{Observed, Observer};
 pub use options::Options;
 pub use pushgateway::Pushgateway;
 pub use stages::{NEVER_READY_LABEL, RELEASE_ANNOTATION};
+pub use until_signal::asked_to_end;

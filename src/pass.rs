@@ -217,3 +217,6 @@ impl PassReport {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -19,3 +19,7 @@ pub mod state;
 pub mod step;
 pub mod sweep;
 pub mod totals;
+
+#[cfg(test)]
+pub(crate) mod tests;
+mod windows;

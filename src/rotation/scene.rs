@@ -111,12 +111,17 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// When a pause that began at this stamp of the pool ends; `None` where it does not hold (any more). A stamp further
-    /// ahead than the pause is long comes from a wrong clock and holds nothing.
+    /// The latest instant that a stamp may name: ahead by the skew between two API servers, no more. A later one comes from
+    /// a wrong clock, can't be used, and is told.
+    pub fn horizon(&self) -> Time {
+        later(self.now, self.config.cadence)
+    }
+
+    /// When a pause that began at this stamp of the pool ends; `None` where it does not hold (any more).
     pub fn pause(&self, key: &str, length: TimeDelta) -> Option<Time> {
         let since = self.pool.metadata.stamp(key).time()?;
         let until = later(since, length);
-        (since <= later(self.now, length) && self.now < until).then_some(until)
+        (since <= self.horizon() && self.now < until).then_some(until)
     }
 
     /// The placeholders of a rotation, by name.

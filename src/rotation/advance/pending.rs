@@ -172,7 +172,7 @@ fn rollback(scene: &Scene<'_>, assessment: Assessment, claim: &NodeClaim, starte
             step.conditions.push(not_ready(scene, came, node));
         }
     }
-    let why = format!("no Ready surge within readyTimeout {}; the placeholder was {state}", format_duration(timeout));
+    let why = format!("no Ready surge within readyTimeout {}: {state}", format_duration(timeout));
     step.effects.extend(scene.cleanup(name));
     let say = Say::Failed { claim: Regarding::claim(&claim.metadata), pool: scene.name().into(), why };
     step.effects.push(Planned::new(Effect::MarkFailed { claim: name.clone(), at: scene.now }).say(say));

@@ -116,7 +116,11 @@ async fn work(options: &RunOptions, stop: &Stop, clock: &LogClock) -> Ended {
     match session.take_lease(patience).await {
         Ok(None) => {}
         Ok(Some(held)) => {
-            tracing::info!("nothing is done by this run: {held}");
+            match &held.oddity {
+                None => tracing::info!("nothing is done by this run: {held}"),
+                // Nobody may be at work at all.
+                Some(_) => tracing::warn!("nothing is done by this run: {held}"),
+            }
             return Ended::quiet(ExitCode::Done);
         }
         Err(failure) => {

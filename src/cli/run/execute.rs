@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    num::NonZeroUsize,
     sync::{Arc, OnceLock},
     time::{Duration, Instant},
 };
@@ -109,7 +110,6 @@ async fn work(options: &RunOptions, stop: &Stop, clock: &LogClock) -> Ended {
     };
     let config = config(options);
     if options.dry_run {
-        let session = if options.rehearse { session } else { session.without_rehearsals() };
         return dry_run(&session, &config).await;
     }
     let patience = options.wait_for_lease.map_or(Duration::ZERO, std_duration);
@@ -165,7 +165,12 @@ fn config(options: &RunOptions) -> Config {
         image: options.placeholder_image.clone(),
         pull_secrets: options.image_pull_secrets.clone(),
     };
-    Config { cadence: options.cadence, placeholder }
+    Config {
+        cadence: options.cadence,
+        placeholder,
+        rehearse: options.rehearse || !options.dry_run,
+        max_in_flight: options.max_in_flight.map(NonZeroUsize::get),
+    }
 }
 
 /// The path of a pass up to its decision; nothing that writes is ever built.

@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod faulty_proxy;
 mod passes;
 mod policy;
 mod rotation;
+mod storm;

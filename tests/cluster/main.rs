@@ -3,7 +3,11 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod audit;
+mod chronicle;
 mod faulty_proxy;
+mod gates;
+mod metrics;
 mod passes;
 mod policy;
 mod rotation;

@@ -207,7 +207,13 @@ async fn report(options: &RunOptions, ended: &Ended, finished: Time, took: Durat
         ended.report.pools.values().map(|pool| PoolReport { assessment: &pool.assessment, totals: &pool.totals }).collect();
     let failed = ended.report.pools.values().filter(|pool| pool.failed).count();
     if ended.extent != Extent::HeldElsewhere {
-        tracing::info!(pools = pools.len(), failed, exit = ended.code.code(), milliseconds = took.as_millis(), "the pass is done");
+        tracing::info!(
+            pools = pools.len(),
+            failed,
+            exit = ended.code.code(),
+            milliseconds = u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+            "the pass is done"
+        );
     }
     let Some(text) = text(&facts, &pools) else { return };
     if let Some(file) = &options.metrics_file

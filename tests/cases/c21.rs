@@ -21,7 +21,7 @@ use crate::{
 async fn server() -> Server {
     Server::start(|request| {
         let refused = json!({"kind": "Status", "code": 401, "reason": "Unauthorized", "message": "Unauthorized"});
-        (request.authorization.as_deref() != Some("Bearer good")).then(|| Reply::Json(401, refused))
+        (request.authorization.as_deref() != Some("Bearer good")).then_some(Reply::Json(401, refused))
     })
     .await
 }

@@ -16,7 +16,7 @@ use crate::{
 };
 
 const PASSES: usize = 200;
-const QUICK: [&str; 5] = ["red", "green", "blue", "cyan", "pink"];
+const QUICK: [&str; 3] = ["red", "green", "blue"];
 /// Its nodes come too late for its policy: attempts are rolled back.
 const SLOW: &str = "slow";
 const US: &str = "system:serviceaccount:node-rotation-system:noderotation";

@@ -44,6 +44,12 @@ impl Passes {
         self
     }
 
+    /// The same by another kubeconfig, made of the one given.
+    pub fn by(mut self, kubeconfig: impl FnOnce(&Path) -> PathBuf) -> Self {
+        self.kubeconfig = kubeconfig(&self.kubeconfig);
+        self
+    }
+
     /// The command of one pass.
     pub fn command(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_noderotation"));

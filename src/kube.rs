@@ -18,6 +18,7 @@ pub mod lease;
 mod list;
 mod load;
 pub mod preflight;
+mod rehearse;
 mod resource;
 pub mod session;
 pub mod stop;

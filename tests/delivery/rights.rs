@@ -164,7 +164,7 @@ async fn take_away(passes: &Passes, right: &Right) {
 
 /// Runs passes until one names the missing right; answers how it ended.
 async fn missed(passes: &Passes, right: &Right) -> Option<i32> {
-    let refused = |pass: &Pass| pass.log.contains(&right.refusal());
+    let refused = |pass: &Pass| pass.log.replace('\\', "").contains(&right.refusal());
     let told = std::sync::Mutex::new(None);
     let once = async |passes: &Passes| {
         let pass = passes.pass().await;
@@ -213,22 +213,22 @@ async fn forbidden(passes: &Passes) {
         "create pods",
         "patch pods",
         "delete pods -n kube-system",
-        "create pods/eviction",
+        "create pods --subresource=eviction",
         "get pods -n default",
-        "create pods/exec -n node-rotation-system",
-        "get pods/log -n node-rotation-system",
+        "create pods --subresource=exec -n node-rotation-system",
+        "get pods --subresource=log -n node-rotation-system",
         "patch pods -n node-rotation-system",
         "create nodeclaims.karpenter.sh",
         "delete nodepools.karpenter.sh",
-        "patch nodepools.karpenter.sh/status",
-        "patch nodes/status",
+        "patch nodepools.karpenter.sh --subresource=status",
+        "patch nodes --subresource=status",
         "deletecollection nodeclaims.karpenter.sh",
         "patch rotationpolicies.noderotation.io",
         "create rotationpolicies.noderotation.io",
         "patch clusterroles.rbac.authorization.k8s.io",
         "escalate clusterroles.rbac.authorization.k8s.io",
         "impersonate users",
-        "create serviceaccounts/token -n node-rotation-system",
+        "create serviceaccounts --subresource=token -n node-rotation-system",
         "patch leases.coordination.k8s.io/other -n node-rotation-system",
         "create leases.coordination.k8s.io -n kube-system",
         "patch cronjobs.batch -n node-rotation-system",

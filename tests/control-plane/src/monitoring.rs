@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep};
 use crate::error::{Attempt, Error};
 use crate::loopback::{answers_ok, free_ports, get};
 use crate::process::Process;
-use crate::pushgateway::find_in_path;
+use crate::pushgateway::{find_in_path, settled};
 
 const START_ATTEMPTS: usize = 4;
 const START_LIMIT: Duration = Duration::from_secs(60);
@@ -116,7 +116,7 @@ async fn ready(program: &str, port: u16, process: &mut Process) -> Result<(), Er
         }
         sleep(PAUSE).await;
     }
-    Ok(())
+    settled(process).await
 }
 
 fn folder() -> Result<TempDir, Error> {

@@ -22,3 +22,4 @@ pub mod totals;
 
 #[cfg(test)]
 pub(crate) mod tests;
+mod windows;

@@ -82,6 +82,35 @@ async fn what_is_shipped_is_accepted_and_its_pods_rotate_nodes() {
     played(&passes, &gateway, pod.as_ref()).await;
     let metrics = gateway.metrics().await.unwrap();
     assert!(metrics.lines().any(|line| line.starts_with("noderotation_candidates{cluster=\"blue\"")), "{metrics}");
+    documented(&passes).await;
+}
+
+/// Every `kubectl` line of the documents works, with names filled in; those that need a kubelet, another folder, or that
+/// remove things (they have a test of their own) are only counted.
+async fn documented(passes: &Passes) {
+    let mut pages = vec![root().join("README.md")];
+    for folder in ["docs", "docs/runbook"] {
+        pages.extend(std::fs::read_dir(root().join(folder)).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_file()));
+    }
+    let claim = passes.plane.node_claims_of("web").await.unwrap().remove(0).metadata.name.unwrap();
+    let mut run = 0;
+    for page in pages {
+        for line in blocks(&page, "sh").iter().flat_map(|block| block.lines()) {
+            let line = line.split(" #").next().unwrap().trim();
+            let elsewhere = [" logs ", " port-forward ", " delete ", "-k ", "$"].iter().any(|part| line.contains(part));
+            if !line.starts_with("kubectl ") || elsewhere {
+                continue;
+            }
+            let mut bash = Command::new("bash");
+            let kubectl = passes.plane.kubectl();
+            let script = line.replace("kubectl", &kubectl.get_program().to_string_lossy()).replace("NAME", &claim).replace("POOL", "web");
+            let output =
+                bash.args(["-c", &script]).envs(kubectl.get_envs().filter_map(|(name, value)| Some((name, value?)))).output().unwrap();
+            assert!(output.status.success(), "{}: {line}\n{}", page.display(), String::from_utf8_lossy(&output.stderr));
+            run += 1;
+        }
+    }
+    assert!(run > 12, "{run}");
 }
 
 /// All kustomizations, one by one, as the API server judges them; and what their components say.

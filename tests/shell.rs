@@ -54,7 +54,7 @@ async fn the_shell_reads_and_writes_under_the_shipped_rights() {
     );
 
     plane.apply_kustomization(&root.join("crds")).await.unwrap();
-    plane.apply_kustomization(&root.join("kustomize/base")).await.unwrap();
+    plane.apply_kustomization(&root.join("kustomize/without-cronjob")).await.unwrap();
     plane.part_filled_fleet(&Pool::new("web"), 2).await.unwrap();
     let kubeconfig = plane.kubeconfig_for(keys::DEFAULT_NAMESPACE, keys::PROGRAM).await.unwrap();
 

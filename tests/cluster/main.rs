@@ -1,5 +1,5 @@
 //! The program on a real control plane: etcd, the API server, Karpenter with its KWOK provider. Each pass is a process of
-//! its own, under the ServiceAccount and with the rights that `kustomize/base` gives it.
+//! its own, under the ServiceAccount and with the rights that `kustomize/without-cronjob` gives it.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 

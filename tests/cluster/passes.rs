@@ -33,7 +33,7 @@ impl Passes {
     /// Starts a control plane and installs the program as a user would, without its CronJob.
     pub async fn start(options: Options) -> Self {
         let plane = ControlPlane::start(options).await.unwrap();
-        plane.apply_kustomization(&Path::new(env!("CARGO_MANIFEST_DIR")).join("kustomize/base")).await.unwrap();
+        plane.apply_kustomization(&Path::new(env!("CARGO_MANIFEST_DIR")).join("kustomize/without-cronjob")).await.unwrap();
         let kubeconfig = plane.kubeconfig_for(NAMESPACE, "noderotation").await.unwrap();
         Self { plane, kubeconfig, arguments: Vec::new() }
     }

@@ -59,8 +59,8 @@ async fn demo(program: &Path) -> Result<(), Error> {
     let workload = plane.part_filled_fleet(&pool, NODES).await?;
     let observer = plane.observe(&workload).await?;
 
-    say("installing noderotation as its README says: kubectl apply -k kustomize/base");
-    plane.apply_kustomization(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kustomize/base")).await?;
+    say("installing noderotation, all but its CronJob: kubectl apply -k kustomize/without-cronjob");
+    plane.apply_kustomization(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kustomize/without-cronjob")).await?;
     let kubeconfig = plane.kubeconfig_for(NAMESPACE, "noderotation").await?;
     say("and a RotationPolicy: at any hour, and (for want of two weeks) what is older than 15s\n");
     plane.apply_objects(&[policy()]).await?;

@@ -126,7 +126,7 @@ fn tried(plane: &ControlPlane, all: &Path) {
         let (accepted, _, told) = dry_run(plane, folder.path());
         assert!(accepted && told.is_empty(), "{component}: {told}");
     }
-    let rendered = Command::from(plane.kubectl()).args(["kustomize"]).arg(all).output().unwrap();
+    let rendered = plane.kubectl().args(["kustomize"]).arg(all).output().unwrap();
     let rendered = String::from_utf8(rendered.stdout).unwrap();
     for (count, part) in [
         (1, "image: registry.example.com/mirror/noderotation:0.1.0\n"),

@@ -116,7 +116,8 @@ async fn pass(program: &Path, kubeconfig: &Path) -> Result<String, Error> {
         return Err(Error::Command { command: "noderotation run".into(), status: output.status, output: log });
     }
     let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let step = lines.filter(|line| line["nodepool"] == POOL && line["action"].is_string()).last();
+    let mut steps = lines.filter(|line| line["nodepool"] == POOL && line["action"].is_string());
+    let step = steps.next_back();
     let step = step.ok_or_else(|| unusable(format!("it says nothing of NodePool {POOL}:\n{log}")))?;
     let text = |key: &str| step[key].as_str().unwrap_or_default().to_owned();
     Ok(format!("{:<12} {}", text("action"), text("message")))

@@ -115,8 +115,8 @@ async fn pass(program: &Path, kubeconfig: &Path) -> Result<String, Error> {
     if !output.status.success() {
         return Err(Error::Command { command: "noderotation run".into(), status: output.status, output: log });
     }
-    let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let step = lines.filter(|line| line["nodepool"] == POOL && line["action"].is_string()).last();
+    let mut lines = log.lines().rev().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let step = lines.find(|line| line["nodepool"] == POOL && line["action"].is_string());
     let step = step.ok_or_else(|| unusable(format!("it says nothing of NodePool {POOL}:\n{log}")))?;
     let text = |key: &str| step[key].as_str().unwrap_or_default().to_owned();
     Ok(format!("{:<12} {}", text("action"), text("message")))

@@ -63,7 +63,9 @@ fn placeholders(view: &View, anchored: &BTreeSet<String>, effects: &mut Vec<Plan
 
 /// A Node belongs to the rotation that its `surge-for` names, else to that of its own claim.
 fn nodes(view: &View, anchored: &BTreeSet<String>, effects: &mut Vec<Planned>) {
-    for (name, node) in &view.marked {
+    // The label finds our marks; where somebody removed it, the metadata that was read for a step still shows them.
+    let stripped = view.facts.nodes_of_pool.values().flatten().filter(|(name, _)| !view.marked.contains_key(*name));
+    for (name, node) in view.marked.iter().chain(stripped) {
         let own = || view.claims.values().find(|claim| claim.node() == Some(name)).map(|claim| claim.metadata.name.as_str());
         let owner = node.metadata.annotation(keys::SURGE_FOR).or_else(own);
         if !is_marked(&node.metadata) || is_of_unreadable_pool(view, &node.metadata) || owner.is_some_and(|owner| anchored.contains(owner))

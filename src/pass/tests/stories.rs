@@ -127,7 +127,7 @@ async fn everywhere(fleet: impl Fn() -> Fleet, world: World) -> String {
 }
 
 /// Karpenter answers a placeholder with the Node `node-b`, and lets a deleted claim go.
-fn karpenter(state: &mut State, minute: u32) {
+pub(super) fn karpenter(state: &mut State, minute: u32) {
     let placeholder = (Kind::Pod, "noderotation-surge-a".to_owned());
     let created = to_annotation(state.now);
     if state.fleet.objects.get(&placeholder).is_some_and(|pod| pod.0["spec"]["nodeName"].is_null()) {

@@ -228,3 +228,17 @@ fn a_node_that_is_gone_waits_for_the_timeout_and_is_told() {
       wakes 2026-12-02T03:10:01Z
     ");
 }
+
+#[test]
+fn a_surge_whose_claim_does_not_name_its_node_yet_is_told_by_the_nodes_age() {
+    let path = |age: chrono::TimeDelta| {
+        let unnamed = |mut claim: Object| {
+            claim.0["status"].as_object_mut().unwrap().remove("nodeName");
+            claim
+        };
+        let fleet = surged(|claim| claim).change(Kind::NodeClaim, "b", unnamed).change(Kind::Node, "node-b", |node| node.age(age));
+        action(&fleet, now())
+    };
+    assert_snapshot!(path(mins(4)), @"drain: Node node-b (provisioned) is Ready after 5m: NodeClaim a is deleted and drains");
+    assert_snapshot!(path(mins(6)), @"drain: Node node-b (absorbed) is Ready after 5m: NodeClaim a is deleted and drains");
+}

@@ -3,6 +3,7 @@
 
 use clap::{Parser, Subcommand};
 
+pub mod check;
 pub mod completion;
 pub mod connect;
 pub mod crd;
@@ -37,6 +38,7 @@ Examples:
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(Box<run::RunArgs>),
+    Check(check::CheckArgs),
     /// Print the RotationPolicy CustomResourceDefinition as YAML
     Crd,
     Completion(completion::CompletionArgs),
@@ -47,6 +49,7 @@ impl Cli {
     pub fn execute(self) -> ExitCode {
         match self.command {
             Command::Run(args) => run::run(*args),
+            Command::Check(args) => check::run(args),
             Command::Crd => crd::run(),
             Command::Completion(args) => completion::run(args),
         }

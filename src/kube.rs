@@ -17,6 +17,7 @@ mod faults;
 pub mod lease;
 mod list;
 mod load;
+pub mod operator;
 pub mod preflight;
 mod resource;
 pub mod session;

@@ -21,7 +21,7 @@ use crate::{
 
 mod perform;
 
-use perform::Performed;
+pub use perform::{Performed, perform};
 
 /// What one pass did.
 #[derive(Debug, Default)]
@@ -98,7 +98,7 @@ async fn sweep(cluster: &impl Cluster, decision: &Decision, report: &mut PassRep
         if report.aborted.is_some() {
             return;
         }
-        let performed = perform::perform(cluster, std::slice::from_ref(planned)).await;
+        let performed = perform(cluster, std::slice::from_ref(planned)).await;
         report.note("", &performed);
     }
 }
@@ -108,7 +108,7 @@ async fn steps(cluster: &impl Cluster, decision: Decision, concurrency: usize, r
         return;
     }
     let work = decision.steps.into_iter().map(|(pool, step)| async move {
-        let mut performed = perform::perform(cluster, &step.effects).await;
+        let mut performed = perform(cluster, &step.effects).await;
         if performed.aborted.is_none() {
             let told = performed.conditions.drain(..).chain(step.conditions.iter().cloned()).collect::<Vec<_>>();
             cluster.tell(&told).await;

@@ -100,8 +100,8 @@ impl Screen {
         for word in text.split(' ') {
             let line = lines.len();
             let Some(last) = lines.last_mut() else { continue };
-            let used = last.chars().count() + if line == 1 { indent } else { 0 };
-            if used > indent && used + 1 + word.chars().count() > width {
+            let used = visible(last) + if line == 1 { indent } else { 0 };
+            if used > indent && used + 1 + visible(word) > width {
                 lines.push(format!("{}{word}", " ".repeat(indent)));
             } else {
                 if !last.trim().is_empty() || (word.is_empty() && !last.is_empty()) {
@@ -112,6 +112,21 @@ impl Screen {
         }
         lines.join("\n")
     }
+}
+
+/// Characters that take room: no escape sequence of ours does.
+fn visible(text: &str) -> usize {
+    let mut count = 0;
+    let mut escaped = false;
+    for character in text.chars() {
+        match (escaped, character) {
+            (false, '\u{1b}') => escaped = true,
+            (false, _) => count += 1,
+            (true, 'm') => escaped = false,
+            (true, _) => {}
+        }
+    }
+    count
 }
 
 /// What text says by its colour; never by colour alone.

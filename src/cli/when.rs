@@ -30,6 +30,14 @@ impl Reader {
         format!("{own} {zone}{here}, {}", distance(time, now))
     }
 
+    /// The same on three short lines, the zone by its city.
+    pub fn moment_in_lines(self, time: Time, zone: Tz, now: Time) -> String {
+        let (own, here) = (clock(&time.with_timezone(&zone), now), self.clock(time, now));
+        let here = if own == here { String::new() } else { format!("({here} here)\n") };
+        let city = zone.name().rsplit('/').next().unwrap_or_default();
+        format!("{own} {city}\n{here}{}", distance(time, now))
+    }
+
     /// `Sat 08:00 (in 3h)`, in the reader's zone.
     pub fn here(self, time: Time, now: Time) -> String {
         format!("{} ({})", self.clock(time, now), distance(time, now))

@@ -87,7 +87,7 @@ fn results(view: &View, now: Time, config: &Config) -> (Vec<Planned>, BTreeMap<S
 }
 
 /// The policy whose fields are used: in a tie the first by name, so that what is in flight goes on.
-fn used<'a>(governance: &Governance<'a>) -> Option<&'a Policy> {
+pub(super) fn used<'a>(governance: &Governance<'a>) -> Option<&'a Policy> {
     match governance {
         Governance::Ungoverned => None,
         Governance::Policy(policy) => Some(policy),

@@ -74,8 +74,11 @@ fn place(marker: &saphyr_parser::Marker) -> Place {
 /// A list or object that is being read.
 enum Open {
     List(Vec<Node>),
-    Object(Vec<(String, Place, Node)>, Option<(Key, Place)>),
+    Object(Vec<(String, Place, Node)>, Option<(Key, Place)>, Merges),
 }
+
+/// What `<<` named, to be taken over at the object's end: what the object says itself wins, wherever it stands.
+type Merges = Vec<(Node, Place)>;
 
 enum Key {
     Named(String),
@@ -103,12 +106,15 @@ impl Builder {
             }
             Event::Scalar(text, style, anchor, tag) => self.scalar(&text, style, tag.as_deref(), at, anchor),
             Event::SequenceStart(anchor, _) => self.opened(Open::List(Vec::new()), at, anchor),
-            Event::MappingStart(anchor, _) => self.opened(Open::Object(Vec::new(), None), at, anchor),
+            Event::MappingStart(anchor, _) => self.opened(Open::Object(Vec::new(), None, Vec::new()), at, anchor),
             Event::SequenceEnd | Event::MappingEnd => {
                 let Some((open, at, anchor)) = self.open.pop() else { return Ok(()) };
                 let content = match open {
                     Open::List(items) => Content::List(items),
-                    Open::Object(fields, _) => Content::Object(fields),
+                    Open::Object(mut fields, _, merges) => {
+                        merges.into_iter().try_for_each(|(node, at)| merge(&mut fields, node, at))?;
+                        Content::Object(fields)
+                    }
                 };
                 self.done(Node { at, content }, anchor)
             }
@@ -116,7 +122,7 @@ impl Builder {
     }
 
     fn opened(&mut self, open: Open, at: Place, anchor: usize) -> Result<(), Fault> {
-        if let Some((Open::Object(_, None), ..)) = self.open.last() {
+        if let Some((Open::Object(_, None, _), ..)) = self.open.last() {
             return Err(Fault { at, why: "a key has to be text".into() });
         }
         if self.open.len() >= DEPTH {
@@ -128,7 +134,7 @@ impl Builder {
 
     fn scalar(&mut self, text: &str, style: ScalarStyle, tag: Option<&Tag>, at: Place, anchor: usize) -> Result<(), Fault> {
         let plain = style == ScalarStyle::Plain && tag.is_none_or(|tag| !(tag.is_yaml_core_schema() && tag.suffix == "str"));
-        if let Some((Open::Object(fields, key @ None), ..)) = self.open.last_mut() {
+        if let Some((Open::Object(fields, key @ None, _), ..)) = self.open.last_mut() {
             if plain && text == "<<" {
                 *key = Some((Key::Merge, at));
                 return Ok(());
@@ -163,9 +169,9 @@ impl Builder {
             None if node.content == Content::Scalar(Value::Null) => {}
             None => self.documents.push(node),
             Some((Open::List(items), ..)) => items.push(node),
-            Some((Open::Object(fields, key), ..)) => match key.take() {
+            Some((Open::Object(fields, key, merges), ..)) => match key.take() {
                 Some((Key::Named(name), at)) => fields.push((name, at, node)),
-                Some((Key::Merge, at)) => merge(fields, node, at)?,
+                Some((Key::Merge, at)) => merges.push((node, at)),
                 None => return Err(Fault { at, why: "a key has to be text".into() }),
             },
         }

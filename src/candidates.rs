@@ -35,6 +35,8 @@ pub enum Bucket {
     NotTriggered,
     /// A failed attempt is too recent, or this pass's sweep fails it.
     InBackoff,
+    /// The API server refuses to have it written: found by this pass's rehearsal.
+    Unwritable,
     /// May be rotated now.
     Eligible,
 }
@@ -50,6 +52,7 @@ impl Bucket {
             Self::NotReady => "not-ready",
             Self::NotTriggered => "not-triggered",
             Self::InBackoff => "in-backoff",
+            Self::Unwritable => "unwritable",
             Self::Eligible => "eligible",
         }
     }
@@ -95,6 +98,10 @@ pub struct Census {
     pub short_lead: Vec<String>,
     /// Claims past their trigger, whatever else holds them; by name.
     pub triggered: BTreeSet<String>,
+    /// Those of them that somebody could still rotate: neither being deleted nor `expired`.
+    pub due: usize,
+    /// Those of the due ones that are opted out, by name.
+    pub opted_out: BTreeSet<String>,
     /// The earliest deadline of a claim that isn't being deleted.
     pub next_deadline: Option<Time>,
     /// The largest retry count.
@@ -113,7 +120,22 @@ impl Rules<'_> {
     /// When a claim is triggered: past this instant it is due. `None` for never.
     pub fn trigger(&self, claim: &NodeClaim) -> Option<Time> {
         let by_age = || Some(later(claim.metadata.creation_timestamp?, self.derivation(claim).age_threshold?));
-        soonest(by_age(), requested_at(claim))
+        soonest(soonest(by_age(), self.chances_run_low(claim)), requested_at(claim))
+    }
+
+    /// The latest start that still ends before the claim's deadline: deadline - t_rot. `None` for never.
+    pub fn latest_start(&self, claim: &NodeClaim) -> Option<Time> {
+        Some(later(claim.deadline()?, -self.derivation(claim).t_rot))
+    }
+
+    /// When blackouts leave the claim no more than K chances: due from then on, so that it is rotated before them (§3).
+    fn chances_run_low(&self, claim: &NodeClaim) -> Option<Time> {
+        if self.schedule.blackouts.is_empty() {
+            return None;
+        }
+        let (created, latest) = (claim.metadata.creation_timestamp?, self.latest_start(claim)?);
+        let low = self.schedule.chances_run_low(self.now, latest, self.settings.min_rotation_chances, self.cadence)?;
+        Some(low.max(created))
     }
 
     /// Whether a claim is past its trigger, or asked for.
@@ -132,7 +154,7 @@ impl Rules<'_> {
         let failed_at = claim.metadata.stamp(keys::FAILED_AT).time()?;
         let backoff = escalated(self.settings.retry_backoff, retry_count(&claim.metadata));
         // A stamp from a wrong clock must not hold the claim for good.
-        if failed_at > later(self.now, backoff) {
+        if failed_at > later(self.now, self.cadence) {
             return None;
         }
         let until = later(failed_at, backoff);
@@ -164,9 +186,13 @@ impl Rules<'_> {
         let triggered_at = self.trigger(claim);
         if self.is_triggered(claim) {
             census.triggered.insert(name.clone());
+            census.due += usize::from(!matches!(bucket, Bucket::Deleting | Bucket::Terminal));
+            if bucket == Bucket::OptedOut {
+                census.opted_out.insert(name.clone());
+            }
         }
         census.retry_count = census.retry_count.max(retry_count(&claim.metadata));
-        if bucket == Bucket::Deleting {
+        if claim.metadata.is_deleting() {
             return;
         }
         let deadline = claim.deadline();
@@ -186,7 +212,11 @@ impl Rules<'_> {
                 triggered_at,
                 asked_for: self.is_asked_for(claim),
             }),
-            Bucket::NotTriggered => census.next_change = soonest(census.next_change, triggered_at),
+            // It is triggered past that instant, not at it.
+            Bucket::NotTriggered => {
+                let due = triggered_at.map(|at| later(at, TimeDelta::seconds(1)));
+                census.next_change = soonest(census.next_change, due);
+            }
             Bucket::InBackoff => census.next_change = soonest(census.next_change, self.backoff_until(claim)),
             _ => {}
         }

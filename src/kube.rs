@@ -19,6 +19,7 @@ mod list;
 mod load;
 pub mod operator;
 pub mod preflight;
+mod rehearse;
 mod resource;
 pub mod session;
 pub mod stop;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use futures::{StreamExt, stream};
 
 use crate::{
-    api::time::Time,
+    api::{keys, meta::Meta, time::Time},
     cluster::{Cluster, Failure},
     policy::status,
     report::metrics::Stage,
@@ -86,6 +86,7 @@ pub async fn pass(cluster: &impl Cluster, config: &Config, concurrency: usize) -
     for (pool, error) in &decision.errors {
         tracing::error!(nodepool = pool, error, "the pool can't be judged");
         report.count(Stage::Decide);
+        report.pools.extend(view.pools.get(pool).map(|seen| (pool.clone(), PoolOutcome::unjudged(&seen.metadata))));
     }
     steps(cluster, decision, concurrency, &mut report).await;
     write_status(cluster, &view, now, &mut report).await;
@@ -108,7 +109,13 @@ async fn steps(cluster: &impl Cluster, decision: Decision, concurrency: usize, r
         return;
     }
     let work = decision.steps.into_iter().map(|(pool, step)| async move {
-        let mut performed = perform(cluster, &step.effects).await;
+        let mut performed = Performed::default();
+        for planned in &step.aside {
+            performed = performed.then(perform(cluster, std::slice::from_ref(planned)).await);
+        }
+        if performed.aborted.is_none() {
+            performed = performed.then(perform(cluster, &step.effects).await);
+        }
         if performed.aborted.is_none() {
             let told = performed.conditions.drain(..).chain(step.conditions.iter().cloned()).collect::<Vec<_>>();
             cluster.tell(&told).await;
@@ -171,6 +178,16 @@ async fn write_status(cluster: &impl Cluster, view: &View, now: Time, report: &m
     }
 }
 
+impl PoolOutcome {
+    fn unjudged(pool: &Meta) -> Self {
+        let totals = Totals::of(pool).unwrap_or_default();
+        // Only pools that were governed once have totals to tell.
+        let governed = pool.annotation(keys::TOTALS).is_some();
+        let assessment = Assessment { pool: pool.name.clone(), governed, unjudged: true, ..Assessment::default() };
+        Self { assessment, totals, failed: true }
+    }
+}
+
 impl PassReport {
     /// Whether anything failed that the exit code tells.
     pub fn failed(&self) -> bool {
@@ -200,3 +217,6 @@ impl PassReport {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use chrono::{TimeDelta, Weekday};
+use chrono::{NaiveDate, TimeDelta, Weekday};
 use chrono_tz::Tz;
 
 use crate::api::keys;
@@ -106,6 +106,10 @@ pub struct Settings {
     pub min_rotation_chances: i64,
     /// `spec.maintenanceWindows`, those that can be read.
     pub windows: Vec<Window>,
+    /// `spec.blackouts`, those that can be read.
+    pub blackouts: Vec<Blackout>,
+    /// `spec.suspend`: no start at all.
+    pub suspend: bool,
     /// `spec.surge.readyTimeout`.
     pub ready_timeout: TimeDelta,
     /// `spec.surge.cooldownAfter`: gate A.
@@ -126,6 +130,8 @@ pub struct Settings {
     pub preferred: Vec<String>,
     /// `spec.surge.forcefulFallback.enabled`.
     pub forceful_fallback: bool,
+    /// `spec.surge.wholeNodeReservation`.
+    pub whole_node_reservation: bool,
 }
 
 /// One entry of `spec.maintenanceWindows`.
@@ -139,6 +145,19 @@ pub struct Window {
     pub start: u16,
     /// Minutes after midnight, 0 to 1440; not later than `start` means the next day.
     pub end: u16,
+}
+
+/// One entry of `spec.blackouts`: whole days on which nothing starts (§3).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Blackout {
+    /// The zone its days are in.
+    pub timezone: Tz,
+    /// The first day.
+    pub from: NaiveDate,
+    /// The last day; not before `from`.
+    pub to: NaiveDate,
+    /// Why, for people; may be empty.
+    pub reason: String,
 }
 
 impl Settings {
@@ -163,6 +182,8 @@ impl Default for Settings {
             age_threshold: AgeThreshold::Auto,
             min_rotation_chances: 2,
             windows: Vec::new(),
+            blackouts: Vec::new(),
+            suspend: false,
             ready_timeout: TimeDelta::minutes(15),
             cooldown_after,
             failure_pause: Self::default_failure_pause(cooldown_after),
@@ -173,6 +194,7 @@ impl Default for Settings {
             required: Self::default_required(),
             preferred: Vec::new(),
             forceful_fallback: false,
+            whole_node_reservation: false,
         }
     }
 }

@@ -13,9 +13,13 @@ pub mod fallback;
 pub mod gates;
 pub mod governance;
 pub mod notice;
+mod rehearsal;
 pub mod scene;
 pub mod start;
 pub mod state;
 pub mod step;
 pub mod sweep;
 pub mod totals;
+
+#[cfg(test)]
+pub(crate) mod tests;

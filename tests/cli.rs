@@ -75,7 +75,7 @@ fn every_flag_of_run_has_its_variable() {
         .filter(|line| line.starts_with("      --"))
         .filter_map(|line| line.trim_start().strip_prefix("--")?.split_whitespace().next())
         .collect();
-    assert_eq!(documented.len(), 16, "{documented:?}");
+    assert_eq!(documented.len(), 18, "{documented:?}");
     for flag in documented {
         let variable = format!("[env: NODEROTATION_{}]", flag.to_uppercase().replace('-', "_"));
         assert!(help.contains(&variable), "--{flag} has no {variable}");

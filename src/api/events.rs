@@ -68,6 +68,10 @@ reasons! {
     InsufficientHeadroom, "NodePool", Warning, Condition, "spec.limits has no room for the replacement: no start.";
     SurgeRefused, "NodePool", Warning, Condition, "The API server refused the placeholder or the marks on the Node.";
     DeleteRefused, "NodePool", Warning, Condition, "The API server refused to delete the NodeClaim.";
+    HeadroomDoubtful, "NodePool", Warning, Condition, "spec.limits has room for the request, but not for the smallest node of the pool that would hold it; tried all the same.";
+    SurgeMutated, "NodePool", Warning, Condition, "An admission controller changes what the placeholder requests.";
+    RequirementDropped, "NodePool", Warning, Condition, "A label of the old Node can't be asked of its replacement: the pool doesn't allow its value, or there is none.";
+    WindowMissed, "NodePool", Warning, Transition, "Windows closed with a NodeClaim due and none rotated.";
     DrainBlocked, "NodePool", Warning, Condition, "The drain takes longer than estimated; the message names what blocks.";
     DrainStuck, "NodePool", Warning, Condition, "The drain is past its bound; the gate stays held.";
     StateUnreadable, "NodePool", Warning, Condition, "An annotation of ours can't be read; a safe value is used.";
@@ -76,6 +80,7 @@ reasons! {
     ShortLead, "NodeClaim", Warning, Condition, "The NodeClaim lives no longer than the lead time: rotated at the first opportunity.";
     SurgeUnschedulable, "NodeClaim", Warning, Condition, "The placeholder has no node yet; the message says what the scheduler or Karpenter says.";
     SurgeClamped, "NodeClaim", Normal, Condition, "The placeholder's request was lowered to what Karpenter plans for such a node.";
+    SurgeClampBandExceeded, "NodeClaim", Warning, Condition, "The request was lowered by more than the kubelet reports above Karpenter's plan: the replacement may be too small for the Pods.";
     SurgeClampRefused, "NodeClaim", Warning, Condition, "DaemonSets leave no room for the request: it stays whole and will time out.";
 }
 

@@ -46,6 +46,13 @@ pub struct RotationPolicySpec {
     /// When rotations may start: inside any of these windows.
     #[schemars(length(min = 1, max = 64))]
     pub maintenance_windows: Vec<MaintenanceWindow>,
+    /// Days on which nothing starts, whatever the windows say. Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64))]
+    pub blackouts: Option<Vec<Blackout>>,
+    /// Whether every start is stopped; a rotation in flight goes on. Default: false.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suspend: Option<bool>,
     /// How a node is replaced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub surge: Option<Surge>,
@@ -116,6 +123,27 @@ pub struct MaintenanceWindow {
     pub end: String,
 }
 
+/// Days on which nothing starts.
+#[derive(KubeSchema, Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("self.from <= self.to")
+    .message("to must not be before from: both days are part of the blackout"))]
+pub struct Blackout {
+    /// The zone its days are in: an IANA name such as Europe/Berlin or UTC; no abbreviation, no offset.
+    #[schemars(length(min = 1, max = 64), regex(pattern = r"^[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$"))]
+    pub timezone: String,
+    /// The first day, "YYYY-MM-DD".
+    #[schemars(length(max = 10), regex(pattern = r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$"))]
+    pub from: String,
+    /// The last day, "YYYY-MM-DD"; it is part of the blackout.
+    #[schemars(length(max = 10), regex(pattern = r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$"))]
+    pub to: String,
+    /// Why, for people. Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 256))]
+    pub reason: Option<String>,
+}
+
 /// How a node is replaced. Durations are whole hours, minutes and seconds, such as 1h30m.
 #[derive(KubeSchema, Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -159,6 +187,9 @@ pub struct Surge {
     /// Which labels of the old node its replacement must, or should, have too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub match_node_requirements: Option<MatchNodeRequirements>,
+    /// Whether the replacement is a whole empty node, so that a part-filled one can't stand in for it. Default: false.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub whole_node_reservation: Option<bool>,
     /// What happens when a node's deadline is too near for a surge.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forceful_fallback: Option<ForcefulFallback>,
@@ -254,11 +285,12 @@ pub enum CrdError {
 }
 
 /// Patterns of the schema, and what they ask for: a regular expression alone is no answer to someone who wrote `14d`.
-const PATTERNS: [(&str, &str); 5] = [
+const PATTERNS: [(&str, &str); 6] = [
     (r"^([0-9]+(s|m|h))+$", "must be whole hours, minutes and seconds, such as 1h30m: no days, no fractions"),
     (r"^(auto|([0-9]+(s|m|h))+)$", "must be auto, or whole hours, minutes and seconds, such as 240h: no days, no fractions"),
     (r"^([01][0-9]|2[0-3]):[0-5][0-9]$", "must be \"HH:MM\" with two digits each, from \"00:00\" to \"23:59\""),
     (r"^(([01][0-9]|2[0-3]):[0-5][0-9]|24:00)$", "must be \"HH:MM\" with two digits each, from \"00:00\" to \"24:00\""),
+    (r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$", "must be a day as \"YYYY-MM-DD\", such as \"2026-12-19\""),
     (r"^[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$", "must be an IANA zone name, such as Europe/Berlin or UTC"),
 ];
 

@@ -1,5 +1,7 @@
 //! `plan`: what the next pass would do, and why. The same View, needs and decision as a pass's; nothing that writes is built.
 
+use std::num::NonZeroUsize;
+
 use clap::Args;
 use kube::Client;
 
@@ -13,7 +15,7 @@ use crate::{
     cluster::Cluster,
     kube::stop::Stop,
     pass,
-    rotation::decide::decide,
+    rotation::{decide::decide, scene::Config},
 };
 
 mod deep;
@@ -35,6 +37,14 @@ pub struct PlanArgs {
     #[arg(value_name = "POOL", add = complete::pools())]
     pool: Option<String>,
 
+    /// Try the writes of a start by server-side dry run, too; needs the rights of a pass
+    #[arg(long)]
+    rehearse: bool,
+
+    /// How many rotations passes let be in flight in the cluster [default: no limit]
+    #[arg(long, value_name = "N", env = "NODEROTATION_MAX_IN_FLIGHT", hide_env_values = true)]
+    max_in_flight: Option<NonZeroUsize>,
+
     #[command(flatten)]
     output: OutputArgs,
 
@@ -55,7 +65,7 @@ pub fn run(args: PlanArgs) -> ExitCode {
 
 async fn plan(args: PlanArgs, stop: &Stop) -> Result<ExitCode, Ended> {
     let client = args.reach.client().await?;
-    let plan = look(&args.reach, client, stop, args.pool.as_deref()).await?;
+    let plan = look(&args, client, stop).await?;
     let known = plan.pools.len() + plan.errors.len();
     if let (Some(pool), 0) = (&args.pool, known) {
         return Err(fail(ExitCode::Failed, &format!("there is no NodePool {pool}; `noderotation plan` lists them")));
@@ -69,13 +79,14 @@ async fn plan(args: PlanArgs, stop: &Stop) -> Result<ExitCode, Ended> {
     })
 }
 
-async fn look(reach: &ReachArgs, client: Client, stop: &Stop, pool: Option<&str>) -> Result<Plan, Ended> {
-    let session = reach.session(client, stop).await?;
-    let config = reach.config();
+async fn look(args: &PlanArgs, client: Client, stop: &Stop) -> Result<Plan, Ended> {
+    let session = args.reach.session(client, stop).await?;
+    let max_in_flight = args.max_in_flight.map(NonZeroUsize::get);
+    let config = Config { rehearse: args.rehearse, max_in_flight, ..args.reach.config() };
     let (view, lease) = futures::join!(pass::view(&session, &config), session.lease());
     let view = view.map_err(|failure| failed(&failure))?;
     let now = session.now();
-    let mut plan = Plan::of(&view, &decide(&view, now, &config), now, &config, pool);
+    let mut plan = Plan::of(&view, &decide(&view, now, &config), now, &config, args.pool.as_deref());
     // Who may not read Leases still gets the plan.
     plan.lease_holder = lease.ok().flatten().and_then(|record| record.held(now)).map(|held| held.to_string());
     Ok(plan)

@@ -67,7 +67,8 @@ impl ReachArgs {
 /// What the core has to know: no command of the operator makes a placeholder, so its image is any.
 pub fn config(namespace: &str, cadence: TimeDelta) -> Config {
     let image = DEFAULT_PLACEHOLDER_IMAGE.into();
-    Config { cadence, placeholder: PlaceholderSettings { namespace: namespace.into(), image, pull_secrets: Vec::new() } }
+    let placeholder = PlaceholderSettings { namespace: namespace.into(), image, pull_secrets: Vec::new() };
+    Config { cadence, placeholder, rehearse: false, max_in_flight: None }
 }
 
 /// Says why, and ends.

@@ -39,6 +39,12 @@ pub struct RunArgs {
     #[arg(long, env = "NODEROTATION_DRY_RUN", hide_env_values = true, value_parser = BoolishValueParser::new())]
     dry_run: bool,
 
+    /// With --dry-run: ask the API server by dry run whether it would agree to a start; needs the right to write
+    ///
+    /// Passes always ask before they touch anything.
+    #[arg(long, requires = "dry_run", env = "NODEROTATION_REHEARSE", hide_env_values = true, value_parser = BoolishValueParser::new())]
+    rehearse: bool,
+
     /// Where the program's Lease and its placeholder Pods live
     #[arg(long, value_name = "NAME", default_value = DEFAULT_NAMESPACE, value_parser = NonEmptyStringValueParser::new(), env = "NODEROTATION_NAMESPACE", hide_env_values = true)]
     namespace: String,
@@ -58,6 +64,10 @@ pub struct RunArgs {
     /// How many NodePools to work on side by side
     #[arg(long, value_name = "N", default_value = "8", value_parser = at_least_one, env = "NODEROTATION_CONCURRENCY", hide_env_values = true)]
     concurrency: NonZeroUsize,
+
+    /// How many rotations may be in flight in the cluster, granted by earliest deadline [default: one in each NodePool]
+    #[arg(long, value_name = "N", value_parser = at_least_one, env = "NODEROTATION_MAX_IN_FLIGHT", hide_env_values = true)]
+    max_in_flight: Option<NonZeroUsize>,
 
     /// The image of placeholder Pods: anything that does nothing until it is ended
     #[arg(long, value_name = "IMAGE", default_value = DEFAULT_PLACEHOLDER_IMAGE, value_parser = NonEmptyStringValueParser::new(), env = "NODEROTATION_PLACEHOLDER_IMAGE", hide_env_values = true)]
@@ -124,6 +134,10 @@ fn at_least_one(text: &str) -> Result<NonZeroUsize, &'static str> {
 pub struct RunOptions {
     /// Print the steps instead of taking them.
     pub dry_run: bool,
+    /// With `dry_run`: ask the API server by dry run.
+    pub rehearse: bool,
+    /// Rotations that may be in flight in the cluster; `None` for no limit.
+    pub max_in_flight: Option<NonZeroUsize>,
     /// Where the Lease and the placeholders live.
     pub namespace: String,
     /// The time between passes.
@@ -168,6 +182,8 @@ impl RunArgs {
         let gateway = pushgateway.map(|address| Gateway::new(&address, &grouping)).transpose().map_err(|error| usage(&error))?;
         Ok(RunOptions {
             dry_run: self.dry_run,
+            rehearse: self.rehearse,
+            max_in_flight: self.max_in_flight,
             namespace: self.namespace,
             cadence: self.cadence,
             deadline: self.deadline,

@@ -73,7 +73,7 @@ impl Executor<'_> {
         let mut lost = 0;
         for _ in 0..JUDGEMENTS {
             self.guard.permits(&words(target))?;
-            let fresh = self.read(target).await?;
+            let fresh = read(self.api, target).await?;
             if let Some(outcome) = doubt.as_ref().and_then(|doubt| doubt.deleted(fresh.as_ref())) {
                 return Ok(outcome);
             }
@@ -120,20 +120,9 @@ impl Executor<'_> {
         if ours { Outcome::Landed { before: doubt.before, after: fresh } } else { Outcome::Already }
     }
 
-    async fn read(&self, target: &Target) -> Result<Option<Fresh>, Failure> {
-        let attempted = format!("get {}", words(target));
-        let request = Resource::new(collection(target)).get(&target.name, &GetParams::default());
-        let request = request.map_err(|error| unbuildable(&attempted, &error))?;
-        match self.api.read(&request).await {
-            Ok(body) => fresh(target.kind, &body).map(Some).map_err(|why| Failure::Call { attempted, why }),
-            Err(error) if error.code() == Some(404) => Ok(None),
-            Err(error) => Err(error.failure(&attempted)),
-        }
-    }
-
     async fn write(&self, target: &Target, verdict: Verdict, before: Option<Fresh>) -> Result<Sent, Failure> {
         let deletes = if let Verdict::Delete { uid } = &verdict { Some(uid.clone()) } else { None };
-        let (verb, request) = request(target, &verdict);
+        let (verb, request) = request(target, &verdict, Mode::Real);
         let attempted = format!("{verb} {}", words(target));
         let request = request.map_err(|error| unbuildable(&attempted, &error))?;
         self.faults.before_write();
@@ -211,7 +200,23 @@ fn meta(fresh: &Fresh) -> Meta {
     }
 }
 
-fn fresh(kind: Kind, body: &Bytes) -> Result<Fresh, String> {
+/// Reads an effect's object; `None` where it does not exist.
+///
+/// # Errors
+/// [`Failure`] that names it.
+pub async fn read(api: &Api, target: &Target) -> Result<Option<Fresh>, Failure> {
+    let attempted = format!("get {}", words(target));
+    let request = Resource::new(collection(target)).get(&target.name, &GetParams::default());
+    let request = request.map_err(|error| unbuildable(&attempted, &error))?;
+    match api.read(&request).await {
+        Ok(body) => fresh(target.kind, &body).map(Some).map_err(|why| Failure::Call { attempted, why }),
+        Err(error) if error.code() == Some(404) => Ok(None),
+        Err(error) => Err(error.failure(&attempted)),
+    }
+}
+
+/// An object of this kind, as an answer tells it.
+pub fn fresh(kind: Kind, body: &Bytes) -> Result<Fresh, String> {
     let text = std::str::from_utf8(body).map_err(|error| error.to_string())?;
     Ok(match kind {
         Kind::NodePool => Fresh::NodePool(parse(text)?),
@@ -223,20 +228,31 @@ fn fresh(kind: Kind, body: &Bytes) -> Result<Fresh, String> {
 
 type Built = Result<http::Request<Vec<u8>>, kube::core::request::Error>;
 
+/// Whether a write is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// It is stored.
+    Real,
+    /// The API server does all but store it.
+    DryRun,
+}
+
 /// The request that a verdict asks for, and its verb.
-fn request(target: &Target, verdict: &Verdict) -> (&'static str, Built) {
+pub fn request(target: &Target, verdict: &Verdict, mode: Mode) -> (&'static str, Built) {
+    let dry_run = mode == Mode::DryRun;
     let resource = Resource::new(collection(target));
     match verdict {
         Verdict::Patch(patch) => {
-            let params = PatchParams { field_manager: Some(PROGRAM.into()), ..PatchParams::default() };
+            let params = PatchParams { dry_run, field_manager: Some(PROGRAM.into()), ..PatchParams::default() };
             ("patch", resource.patch(&target.name, &params, &Patch::Merge(patch)))
         }
         Verdict::Create(object) => {
-            let params = PostParams { field_manager: Some(PROGRAM.into()), ..PostParams::default() };
+            let params = PostParams { dry_run, field_manager: Some(PROGRAM.into()) };
             ("create", resource.create(&params, object.to_string().into_bytes()))
         }
         Verdict::Delete { uid } => {
             let params = DeleteParams {
+                dry_run,
                 preconditions: Some(Preconditions { uid: Some(uid.clone()), resource_version: None }),
                 // A placeholder holds nothing that has to end gracefully.
                 grace_period_seconds: (target.kind == Kind::Pod).then_some(0),

@@ -11,6 +11,7 @@ use super::{
     call::{Api, CallError},
     list::{List, parse},
     load::item,
+    rehearse::rehearse,
     resource::{NODES, PODS, budgets, events},
 };
 use crate::{
@@ -19,7 +20,7 @@ use crate::{
         keys,
         time::{Time, from_api, from_micro},
     },
-    view::{Facts, Need, View},
+    view::{self, Facts, Need, View},
 };
 
 /// How many are read at once.
@@ -31,14 +32,28 @@ enum Answer {
     Pods(Vec<Pod>),
     Budgets(Vec<PodDisruptionBudget>),
     Events(Vec<String>),
+    Rehearsal(view::Answer),
 }
 
-/// Reads what is needed into `view.facts`; our Pods are in this namespace.
-pub async fn read(api: &Api, namespace: &str, view: &mut View, needs: &BTreeSet<Need>) {
+/// What facts are read with.
+#[derive(Clone, Copy)]
+pub struct Reader<'a> {
+    /// The API server.
+    pub api: &'a Api,
+    /// Where our Pods are.
+    pub namespace: &'a str,
+    /// Our pass's id.
+    pub pass: &'a str,
+    /// Whether writes may be tried by dry run: that takes the rights to write.
+    pub rehearses: bool,
+}
+
+/// Reads what is needed into `view.facts`.
+pub async fn read(reader: Reader<'_>, view: &mut View, needs: &BTreeSet<Need>) {
     let uid = |pod: &str| view.placeholders.get(pod).and_then(|pod| pod.metadata.uid.clone());
     let reads: Vec<_> = needs.iter().map(|need| (need, if let Need::EventsAbout(pod) = need { uid(pod) } else { None })).collect();
     let answers: Vec<_> = stream::iter(reads)
-        .map(|(need, uid)| async move { (need, answer(api, namespace, need, uid).await) })
+        .map(|(need, uid)| async move { (need, answer(reader, need, uid).await) })
         .buffer_unordered(AT_ONCE)
         .collect()
         .await;
@@ -53,20 +68,20 @@ pub async fn read(api: &Api, namespace: &str, view: &mut View, needs: &BTreeSet<
 }
 
 fn store(facts: &mut Facts, need: &Need, answer: Answer) {
-    let key = match need {
-        Need::NodesOfPool(key) | Need::Node(key) | Need::PodsOn(key) | Need::BudgetsIn(key) | Need::EventsAbout(key) => key.clone(),
-        Need::Rehearsal(_) => return,
-    };
-    match answer {
-        Answer::NodesOfPool(nodes) => drop(facts.nodes_of_pool.insert(key, nodes)),
-        Answer::Node(node) => drop(facts.nodes.insert(key, *node)),
-        Answer::Pods(pods) => drop(facts.pods_on.insert(key, pods)),
-        Answer::Budgets(budgets) => drop(facts.budgets.insert(key, budgets)),
-        Answer::Events(messages) => drop(facts.events.insert(key, messages)),
+    match (need, answer) {
+        (Need::NodesOfPool(key), Answer::NodesOfPool(nodes)) => drop(facts.nodes_of_pool.insert(key.clone(), nodes)),
+        (Need::Node(key), Answer::Node(node)) => drop(facts.nodes.insert(key.clone(), *node)),
+        (Need::PodsOn(key), Answer::Pods(pods)) => drop(facts.pods_on.insert(key.clone(), pods)),
+        (Need::BudgetsIn(key), Answer::Budgets(budgets)) => drop(facts.budgets.insert(key.clone(), budgets)),
+        (Need::EventsAbout(key), Answer::Events(messages)) => drop(facts.events.insert(key.clone(), messages)),
+        (Need::Rehearsal(key), Answer::Rehearsal(answer)) => drop(facts.rehearsals.insert(key.clone(), answer)),
+        // Each need has an answer of its own kind, in `answer`.
+        (need, _) => drop(facts.failed.insert(need.clone(), "it was answered by something else".into())),
     }
 }
 
-async fn answer(api: &Api, namespace: &str, need: &Need, uid: Option<String>) -> Result<Answer, String> {
+async fn answer(reader: Reader<'_>, need: &Need, uid: Option<String>) -> Result<Answer, String> {
+    let Reader { api, namespace, .. } = reader;
     match need {
         Need::NodesOfPool(pool) => {
             let list = List::of("Node", NODES).labelled(format!("{}={pool}", keys::NODEPOOL_LABEL)).metadata();
@@ -79,7 +94,8 @@ async fn answer(api: &Api, namespace: &str, need: &Need, uid: Option<String>) ->
             whole(api, &list).await.map(Answer::Pods)
         }
         Need::BudgetsIn(namespace) => whole(api, &List::of("PodDisruptionBudget", budgets(namespace))).await.map(Answer::Budgets),
-        Need::Rehearsal(_) => Err("rehearsals are not asked for yet".into()),
+        Need::Rehearsal(_) if !reader.rehearses => Ok(Answer::Rehearsal(view::Answer::Unknown("no rehearsal was asked for".into()))),
+        Need::Rehearsal(write) => Ok(Answer::Rehearsal(rehearse(api, reader.pass, &write.0).await)),
         Need::EventsAbout(pod) => {
             let uid = uid.map(|uid| format!(",regarding.uid={uid}")).unwrap_or_default();
             let list = List::of("Event", events(namespace)).where_field(format!("regarding.kind=Pod,regarding.name={pod}{uid}"));

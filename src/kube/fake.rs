@@ -116,7 +116,18 @@ impl Store {
         self.objects.insert(path.into(), object);
     }
 
+    /// As [`Store::act`]; a dry run leaves no trace.
     fn handle(&mut self, method: &str, path: &str, query: &str, body: &Value) -> (u16, Value) {
+        let dry = query.contains("dryRun=All") || body["dryRun"] == json!(["All"]);
+        let before = dry.then(|| (self.objects.clone(), self.version));
+        let answer = self.act(method, path, query, body);
+        if let Some(before) = before {
+            (self.objects, self.version) = before;
+        }
+        answer
+    }
+
+    fn act(&mut self, method: &str, path: &str, query: &str, body: &Value) -> (u16, Value) {
         let stored = self.objects.get(path).cloned();
         match (method, stored) {
             ("GET", Some(object)) => (200, object),

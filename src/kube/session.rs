@@ -58,6 +58,7 @@ pub struct Session {
     identity: String,
     pass: String,
     said: Said,
+    rehearses: bool,
 }
 
 /// What every write has to pass: no signal, time left, the Lease ours.
@@ -104,7 +105,14 @@ impl Session {
             identity: lease::identity(),
             pass: format!("{:016x}", rand::random::<u64>()),
             said: Said::default(),
+            rehearses: true,
         })
+    }
+
+    /// The same without rehearsals, which take the rights to write: each is answered as unknown.
+    pub fn without_rehearsals(mut self) -> Self {
+        self.rehearses = false;
+        self
     }
 
     /// Takes the Lease, so that writes are allowed; waits for as long as `patience` while another holds it. `Some`: it is
@@ -168,7 +176,8 @@ impl Cluster for Session {
     }
 
     async fn read(&self, view: &mut View, needs: &BTreeSet<Need>) {
-        facts::read(&self.api, &self.namespace, view, needs).await;
+        let reader = facts::Reader { api: &self.api, namespace: &self.namespace, pass: &self.pass, rehearses: self.rehearses };
+        facts::read(reader, view, needs).await;
     }
 
     async fn apply(&self, effect: &Effect) -> Result<Outcome, Failure> {

@@ -101,6 +101,16 @@ async fn announce(cluster: &impl Cluster, planned: &Planned, outcome: &Outcome) 
 }
 
 impl Performed {
+    /// With what came of later effects.
+    pub fn then(mut self, later: Self) -> Self {
+        self.errors.extend(later.errors);
+        self.conditions.extend(later.conditions);
+        self.aborted = self.aborted.or(later.aborted);
+        self.totals = later.totals.or(self.totals);
+        self.anchored = later.anchored.or(self.anchored);
+        self
+    }
+
     fn see(&mut self, outcome: &Outcome) {
         if let Outcome::Landed { after: Some(Fresh::NodePool(pool)), .. } = outcome {
             self.totals = Totals::of(&pool.metadata).ok();

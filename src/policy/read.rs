@@ -11,14 +11,16 @@ use self::fields::Reader;
 use super::{AgeThreshold, Policy, Settings};
 use crate::api::keys;
 
+mod blackouts;
 mod fields;
 mod selector;
 mod windows;
 
 pub use fields::duration;
 
-const SPEC: [&str; 6] = ["nodePoolSelector", "ageThreshold", "minRotationChances", "maintenanceWindows", "surge", "prePull"];
-const SURGE: [&str; 10] = [
+const SPEC: [&str; 8] =
+    ["nodePoolSelector", "ageThreshold", "minRotationChances", "maintenanceWindows", "blackouts", "suspend", "surge", "prePull"];
+const SURGE: [&str; 11] = [
     "maxUnavailable",
     "readyTimeout",
     "cooldownAfter",
@@ -28,6 +30,7 @@ const SURGE: [&str; 10] = [
     "drainEstimate",
     "drainTimeout",
     "matchNodeRequirements",
+    "wholeNodeReservation",
     "forcefulFallback",
 ];
 
@@ -68,6 +71,10 @@ fn settings(reader: &mut Reader, spec: &Map<String, Value>) -> Settings {
         settings.min_rotation_chances = chances;
     }
     settings.windows = windows::read(reader, spec);
+    settings.blackouts = blackouts::read(reader, spec);
+    if let Some(suspend) = reader.boolean(spec, "spec", "suspend") {
+        settings.suspend = suspend;
+    }
     if let Some(surge) = reader.child(spec, "spec", "surge", &SURGE) {
         read_surge(reader, surge, &mut settings);
     }
@@ -112,6 +119,9 @@ fn read_surge(reader: &mut Reader, surge: &Map<String, Value>, settings: &mut Se
         if let Some(preferred) = label_keys(reader, replicated, path, "preferred") {
             settings.preferred = preferred;
         }
+    }
+    if let Some(whole) = reader.boolean(surge, path, "wholeNodeReservation") {
+        settings.whole_node_reservation = whole;
     }
     if let Some(fallback) = reader.child(surge, path, "forcefulFallback", &["enabled"])
         && let Some(enabled) = reader.boolean(fallback, "spec.surge.forcefulFallback", "enabled")

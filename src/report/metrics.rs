@@ -160,7 +160,10 @@ impl Metric {
 
     fn samples(&self, pass: &PassFacts, pools: &[&PoolReport<'_>]) -> Vec<Series> {
         match self.source {
-            Source::PoolGauge(read) => pools.iter().map(|pool| gauge(self.of_pool(pool, &[]), read(pool))).collect(),
+            Source::PoolGauge(read) => {
+                let judged = pools.iter().filter(|pool| !pool.assessment.unjudged);
+                judged.map(|pool| gauge(self.of_pool(pool, &[]), read(pool))).collect()
+            }
             Source::PoolCounter(read) => pools.iter().map(|pool| counter(self.of_pool(pool, &[]), read(pool))).collect(),
             Source::PoolCounters(read) => pools
                 .iter()

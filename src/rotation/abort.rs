@@ -26,11 +26,12 @@ pub fn abort(view: &View, now: Time, config: &Config, pool: &str) -> Result<Resu
     let Some(object) = view.pools.get(pool) else { return Ok(Err(format!("there is no NodePool {pool}"))) };
     let governance = governance(&view.policies, &object.metadata.labels);
     let policy = used(&governance);
-    let schedule = policy.map(|policy| Schedule::of(&policy.settings.windows, now)).unwrap_or_default();
+    let schedule = policy.map(|policy| Schedule::under(&policy.settings, now)).unwrap_or_default();
     let claims = by_pool(view);
     let claims: &[&NodeClaim] = claims.get(pool).map_or(&[], Vec::as_slice);
     let (_, swept) = sweep(view, now);
-    let scene = Scene { view, now, config, pool: object, claims, governance: &governance, policy, schedule: &schedule, swept: &swept };
+    let scene =
+        Scene { view, now, config, pool: object, claims, governance: &governance, policy, schedule: &schedule, swept: &swept, in_flight: 0 };
     let Some(name) = scene.anchor() else { return Ok(Err(format!("no rotation is in flight on NodePool {pool}"))) };
     let Some(claim) = scene.claim(name) else {
         return Ok(Err(format!("NodeClaim {name}, which the rotation is of, is gone: the next pass ends the rotation")));
@@ -83,6 +84,7 @@ mod tests {
         assert_eq!(
             outcome(&view(), "batch").unwrap(),
             [
+                "NodeClaim batch-1: pending, with the start of the attempt",
                 "Pod noderotation-surge-batch-1: delete the placeholder",
                 "NodeClaim batch-1: failed, one retry more",
                 "NodePool batch: release the anchor on batch-1 and count the outcome",

@@ -24,12 +24,7 @@ pub use pending::{Cause, rollback};
 
 /// The step of a pool whose anchor names `name`.
 pub fn advance(scene: &Scene<'_>, policy: &Policy, assessment: Assessment, name: &str) -> Result<Step, Missing> {
-    let Some(claim) = scene.claim(name) else {
-        return match scene.view.claims.get(name) {
-            Some(foreign) => Ok(orphan(scene, assessment, foreign)),
-            None => decide::gone(scene, assessment, name),
-        };
-    };
+    let Some(claim) = scene.claim(name) else { return decide::gone(scene, assessment, name) };
     match State::of(&claim.metadata) {
         // Force-expiry comes first of all: a deleted claim must not be surged for.
         State::None | State::Pending if claim.metadata.is_deleting() => {
@@ -76,8 +71,8 @@ fn released(scene: &Scene<'_>, claim: &NodeClaim, end: End) -> [Planned; 2] {
     [release(scene, &claim.metadata.name, end).say(say), forget_writer(scene)]
 }
 
-/// The anchor names a claim of another pool: it is nothing of this pool's.
-fn orphan(scene: &Scene<'_>, assessment: Assessment, foreign: &NodeClaim) -> Step {
+/// The anchor names a claim of another pool: it is nothing of this pool's, and what belongs to it is not touched.
+pub fn orphan(scene: &Scene<'_>, assessment: Assessment, foreign: &NodeClaim) -> Step {
     let name = &foreign.metadata.name;
     let of = foreign.pool().unwrap_or("no pool");
     let detail = format!("the anchor names NodeClaim {name}, which belongs to {of}: released without outcome");

@@ -14,11 +14,11 @@ use crate::{
         meta::Stamp,
     },
     candidates::Census,
-    policy::resolve::Governance,
+    policy::{Policy, resolve::Governance},
     rotation::state::State,
     schedule::{
         derive::{Derivation, Lifetime},
-        findings::findings,
+        findings::{Finding, all_opted_out, blackout_cuts_chances, findings},
     },
     view::Missing,
 };
@@ -37,7 +37,9 @@ pub fn assess(scene: &Scene<'_>) -> Result<Assessment, Missing> {
     let template = &scene.pool.spec.template.spec;
     let lifetime = Lifetime { expire_after: template.expire_after(), grace: template.grace() };
     let derivation = Derivation::of(&policy.settings, scene.schedule, lifetime, scene.config.cadence);
-    let findings = findings(policy, scene.schedule, scene.pool, scene.claims.len(), &derivation);
+    let mut findings = findings(policy, scene.schedule, scene.pool, scene.claims.len(), &derivation);
+    findings.extend(all_opted_out(scene.pool, census.due, &census.opted_out));
+    findings.extend(blackouts(scene, policy));
     assessment.governed = true;
     assessment.policy = Some(policy.name.clone());
     if let Governance::Conflict(tied) = scene.governance {
@@ -64,6 +66,17 @@ pub fn census(scene: &Scene<'_>) -> Result<Census, Missing> {
     let any_triggered = scene.claims.iter().any(|claim| rules.is_triggered(claim));
     let nodes = if any_triggered { Some(scene.view.nodes_of_pool(scene.name())?) } else { None };
     Ok(rules.census(scene.claims.iter().copied(), nodes, scene.anchor(), &scene.swept.claims))
+}
+
+/// Claims that a blackout leaves too few chances.
+fn blackouts(scene: &Scene<'_>, policy: &Policy) -> Option<Finding> {
+    if scene.schedule.blackouts.is_empty() {
+        return None;
+    }
+    let rules = scene.rules(&policy.settings);
+    let alive = scene.claims.iter().filter(|claim| !claim.metadata.is_deleting());
+    let claims = alive.filter_map(|claim| Some((claim.metadata.name.as_str(), rules.latest_start(claim)?)));
+    blackout_cuts_chances(scene.schedule, policy.settings.min_rotation_chances, scene.now, scene.config.cadence, claims)
 }
 
 fn in_flight(scene: &Scene<'_>, name: &str) -> InFlight {

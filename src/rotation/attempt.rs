@@ -20,7 +20,7 @@ use crate::{
     },
     policy::Policy,
     rotation::effect::End,
-    surge::{self, Limited, SurgeError, SurgeRequest},
+    surge::{self, BeyondBand, Doubt, Dropped, Limited, Reservation, SurgeError, SurgeRequest},
     view::{Missing, Need},
 };
 
@@ -51,16 +51,38 @@ pub fn surge(scene: &Scene<'_>, policy: &Policy, claim: &NodeClaim) -> Result<Re
 }
 
 fn fit(scene: &Scene<'_>, policy: &Policy, claim: &NodeClaim, node: &Node, pods: &[Pod], due: &[&Node]) -> Result<Surge, SurgeError> {
-    let clamp = surge::request(scene.pool, claim, node, pods)?;
+    let reservation = if policy.settings.whole_node_reservation { Reservation::WholeNode } else { Reservation::Pods };
+    let clamp = surge::request_for(reservation, scene.pool, claim, node, pods)?;
     let shortfall: Vec<String> = surge::headroom(scene.pool, &clamp.request, scene.claims.len())?.iter().map(ToString::to_string).collect();
     let settings = &policy.settings;
     let affinity = surge::affinity(scene.pool, claim, node, &settings.required, &settings.preferred, due.iter().copied());
     let pod = surge::placeholder(&scene.config.placeholder, scene.pool, &claim.metadata.name, &clamp.request, affinity.node_affinity);
-    Ok(Surge {
-        pod: Box::new(pod),
-        shortfall: (!shortfall.is_empty()).then(|| shortfall.join("; ")),
-        notices: clamp_notices(scene, claim, &clamp),
-    })
+    let mut notices = clamp_notices(scene, claim, &clamp);
+    notices.extend(affinity.dropped.iter().map(|dropped| requirement_dropped(scene, claim, dropped)));
+    if shortfall.is_empty() {
+        let doubts = surge::doubts(scene.pool, &clamp.request, scene.claims.iter().copied())?;
+        notices.extend(headroom_doubtful(scene, &doubts));
+    }
+    Ok(Surge { pod: Box::new(pod), shortfall: (!shortfall.is_empty()).then(|| shortfall.join("; ")), notices })
+}
+
+fn requirement_dropped(scene: &Scene<'_>, claim: &NodeClaim, dropped: &Dropped) -> Notice {
+    let message = format!(
+        "{dropped}. Pods of NodeClaim {} that need it may find no node: let the pool allow it, or take it out of matchNodeRequirements.",
+        claim.metadata.name
+    );
+    Notice::new(Reason::RequirementDropped, scene.regarding(), scene.name(), message).on(dropped.key.clone())
+}
+
+fn headroom_doubtful(scene: &Scene<'_>, doubts: &[Doubt]) -> Option<Notice> {
+    let doubts: Vec<String> = doubts.iter().map(ToString::to_string).collect();
+    let message = format!(
+        "{}. Karpenter charges whole instances, so it may bring none; tried all the same, since the pool may know a smaller one or have \
+         room. Raise the limits of NodePool {} by at least one node.",
+        doubts.join("; "),
+        scene.name()
+    );
+    (!doubts.is_empty()).then(|| Notice::new(Reason::HeadroomDoubtful, scene.regarding(), scene.name(), message))
 }
 
 fn clamp_notices(scene: &Scene<'_>, claim: &NodeClaim, clamp: &SurgeRequest) -> Vec<Notice> {
@@ -78,7 +100,15 @@ fn clamp_notices(scene: &Scene<'_>, claim: &NodeClaim, clamp: &SurgeRequest) -> 
             "the placeholder requests all of it and will find no Node; lower the DaemonSets' requests",
         )
     });
-    clamped.chain(refused).collect()
+    let beyond = clamp.beyond_band.iter().map(|BeyondBand { limited, band }| {
+        let (missing, band) = (limited.shortfall().canonical(&limited.resource), band.canonical(&limited.resource));
+        let consequence = format!(
+            "{missing} are missing, more than the {band} that the Node reports above Karpenter's plan; the replacement may be too small \
+             for these Pods"
+        );
+        notice(Reason::SurgeClampBandExceeded, limited, &consequence)
+    });
+    clamped.chain(refused).chain(beyond).collect()
 }
 
 fn merge(missing: [Option<Missing>; 3]) -> Missing {

@@ -45,9 +45,8 @@ pub fn notices(scene: &Scene<'_>) -> Vec<Notice> {
     broken.into_iter().map(notice).collect()
 }
 
-/// A stamp may be ahead by the skew between two API servers, no more.
 fn stamps<'a>(scene: &Scene<'_>, meta: &'a Meta, keys: &[&'a str]) -> Vec<(&'a Meta, &'a str, &'a str)> {
-    let horizon = crate::api::time::later(scene.now, scene.config.cadence);
+    let horizon = scene.horizon();
     let broken = keys.iter().filter_map(|key| match meta.stamp(key) {
         Stamp::Absent => None,
         Stamp::At(time) if time <= horizon => None,

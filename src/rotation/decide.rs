@@ -1,16 +1,20 @@
 //! From the View to the steps: the sweep, then one step per NodePool. Pure; the order of the rules stands in [`step`].
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    panic::AssertUnwindSafe,
+};
 
 use super::{
     advance, assess, complete, fallback, governance,
     scene::{Config, Scene, by_pool},
     start,
-    step::{Action, Assessment, Planned, Step},
+    step::{Action, Assessment, Gate, Planned, Step},
     sweep::sweep,
 };
 use crate::{
-    api::{karpenter::NodeClaim, time::Time},
+    api::{karpenter::NodeClaim, keys, time::Time},
+    candidates::{Candidate, urgency},
     policy::{
         Policy,
         resolve::{Governance, governance as resolve},
@@ -34,8 +38,11 @@ pub struct Decision {
 pub fn needs(view: &View, now: Time, config: &Config) -> BTreeSet<Need> {
     let known = |need: &Need| view.facts.failed.contains_key(need);
     let (_, results) = results(view, now, config);
-    let missing = results.into_values().filter_map(Result::err).flat_map(|Missing(needs)| needs);
-    missing.filter(|need| !known(need)).collect()
+    let missing = results.into_values().filter_map(|result| match result {
+        Err(Undecided::Missing(Missing(needs))) => Some(needs),
+        Ok(_) | Err(Undecided::Panicked(_)) => None,
+    });
+    missing.flatten().filter(|need| !known(need)).collect()
 }
 
 /// How many rounds of [`needs`] a pass reads.
@@ -50,15 +57,36 @@ pub fn decide(view: &View, now: Time, config: &Config) -> Decision {
             Ok(step) => {
                 decision.steps.insert(pool, step);
             }
-            Err(missing) => {
+            Err(Undecided::Missing(missing)) => {
                 decision.errors.insert(pool, unanswered(view, &missing));
+            }
+            Err(Undecided::Panicked(words)) => {
+                decision.errors.insert(pool, format!("a bug in this program, please report it: {words}"));
             }
         }
     }
+    grant(&mut decision.steps, in_flight(view), config);
     for unreadable in view.unreadable.iter().filter(|unreadable| unreadable.kind == "NodePool") {
         decision.errors.insert(unreadable.name.clone(), format!("NodePool {}: {}", unreadable.name, unreadable.why));
     }
     decision
+}
+
+/// Why a pool has no step.
+enum Undecided {
+    Missing(Missing),
+    Panicked(String),
+}
+
+/// One pool's bug must not stop the others.
+fn guarded(scene: &Scene<'_>) -> Result<Step, Undecided> {
+    match std::panic::catch_unwind(AssertUnwindSafe(|| step(scene))) {
+        Ok(result) => result.map_err(Undecided::Missing),
+        Err(panic) => {
+            let words = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
+            Err(Undecided::Panicked(words.unwrap_or("no words").to_owned()))
+        }
+    }
 }
 
 fn unanswered(view: &View, missing: &Missing) -> String {
@@ -68,10 +96,39 @@ fn unanswered(view: &View, missing: &Missing) -> String {
     missing.0.iter().map(why).collect::<Vec<_>>().join("; ")
 }
 
-fn results(view: &View, now: Time, config: &Config) -> (Vec<Planned>, BTreeMap<String, Result<Step, Missing>>) {
+/// Starts that are granted in this pass, by urgency; the others wait for a later one.
+fn grant(steps: &mut BTreeMap<String, Step>, in_flight: usize, config: &Config) {
+    let Some(max) = config.max_in_flight else { return };
+    let mut starts: Vec<(String, Candidate)> = steps.iter().filter_map(|(pool, step)| Some((pool.clone(), step.starts.clone()?))).collect();
+    starts.sort_by(|(pool_a, a), (pool_b, b)| urgency(a).cmp(&urgency(b)).then_with(|| pool_a.cmp(pool_b)));
+    for (pool, candidate) in starts.into_iter().skip(max.saturating_sub(in_flight)) {
+        let Some(step) = steps.get_mut(&pool) else { continue };
+        let detail =
+            format!("{}: more urgent candidates of other pools take the places that are left for {}", at_most(max), candidate.claim);
+        let gate = Gate { code: "max-in-flight", detail, until: None };
+        let conditions = std::mem::take(&mut step.conditions);
+        *step = Step { conditions, ..Step::gated(step.assessment.clone(), gate) };
+    }
+}
+
+/// The limit, for people.
+pub(super) fn at_most(max: usize) -> String {
+    format!("at most {max} rotations may be in flight in the cluster (--max-in-flight)")
+}
+
+/// Rotations in flight in the cluster.
+fn in_flight(view: &View) -> usize {
+    view.pools.values().filter(|pool| pool.metadata.annotation(keys::ACTIVE_ROTATION).is_some()).count()
+}
+
+fn results(view: &View, now: Time, config: &Config) -> (Vec<Planned>, BTreeMap<String, Result<Step, Undecided>>) {
     let (effects, swept) = sweep(view, now);
-    let schedules: BTreeMap<&str, Schedule> =
-        view.policies.values().map(|policy| (policy.name.as_str(), Schedule::of(&policy.settings.windows, now))).collect();
+    let in_flight = in_flight(view);
+    let schedules: BTreeMap<&str, Schedule> = view
+        .policies
+        .values()
+        .map(|policy| (policy.name.as_str(), Schedule::under(&policy.settings, now)))
+        .collect();
     let claims = by_pool(view);
     let never = Schedule::default();
     let results = view.pools.iter().map(|(name, pool)| {
@@ -79,8 +136,8 @@ fn results(view: &View, now: Time, config: &Config) -> (Vec<Planned>, BTreeMap<S
         let policy = used(&governance);
         let schedule = policy.and_then(|policy| schedules.get(policy.name.as_str())).unwrap_or(&never);
         let claims: &[&NodeClaim] = claims.get(name.as_str()).map_or(&[], Vec::as_slice);
-        let scene = Scene { view, now, config, pool, claims, governance: &governance, policy, schedule, swept: &swept };
-        (name.clone(), step(&scene))
+        let scene = Scene { view, now, config, pool, claims, governance: &governance, policy, schedule, swept: &swept, in_flight };
+        (name.clone(), guarded(&scene))
     });
     let results = results.collect();
     (effects, results)
@@ -98,7 +155,10 @@ pub(super) fn used<'a>(governance: &Governance<'a>) -> Option<&'a Policy> {
 /// The order of the rules for one pool.
 fn step(scene: &Scene<'_>) -> Result<Step, Missing> {
     let assessment = assess::assess(scene)?;
+    let foreign = scene.anchor().and_then(|claim| scene.view.claims.get(claim)).filter(|claim| claim.pool() != Some(scene.name()));
     let mut step = match (scene.anchor(), scene.policy) {
+        // An anchor on another pool's claim must not undo, finish or count what that pool does with it.
+        (Some(_), _) if let Some(foreign) = foreign => advance::orphan(scene, assessment, foreign),
         // A fallback that was started is finished, whatever windows, freezes and policies say since (§7).
         (Some(claim), _) if scene.is_fallback() => fallback::resume(scene, assessment, claim)?,
         // Nobody governs the pool any more: nothing else would ever clean up behind its rotation (§5.4).

@@ -67,6 +67,18 @@ pub enum Effect {
         /// Now.
         at: Time,
     },
+    /// NodePool: notes up to when closed windows have been judged, and counts those that were missed, in one write. Only if
+    /// there is no anchor and the note is still the one that was judged.
+    SettleWindows {
+        /// The pool.
+        pool: String,
+        /// The note that was judged; `None` for none.
+        from: Option<String>,
+        /// The new note.
+        to: String,
+        /// Windows missed in between.
+        missed: u64,
+    },
     /// NodePool: removes rotation-scoped keys that have no anchor. Only if there is no anchor.
     DropOrphans {
         /// The pool.
@@ -319,6 +331,7 @@ impl Effect {
             | Self::StartFallback { pool, .. }
             | Self::MirrorDraining { pool, .. }
             | Self::Release { pool, .. }
+            | Self::SettleWindows { pool, .. }
             | Self::DropOrphans { pool }
             | Self::ForgetPoolWriter { pool } => cluster(Kind::NodePool, pool),
             Self::BeginAttempt { claim, .. }
@@ -353,6 +366,9 @@ impl fmt::Display for Effect {
             }
             Self::MirrorDraining { pool, claim, .. } => write!(formatter, "NodePool {pool}: note that {claim} drains"),
             Self::Release { pool, claim, .. } => write!(formatter, "NodePool {pool}: release the anchor on {claim} and count the outcome"),
+            Self::SettleWindows { pool, missed, .. } => {
+                write!(formatter, "NodePool {pool}: note that closed windows are judged, {missed} missed")
+            }
             Self::DropOrphans { pool } => write!(formatter, "NodePool {pool}: remove leftovers of a rotation"),
             Self::ForgetPoolWriter { pool } => write!(formatter, "NodePool {pool}: remove the signature of the last pass"),
             Self::BeginAttempt { claim, .. } => write!(formatter, "NodeClaim {claim}: pending, with the start of the attempt"),

@@ -28,7 +28,7 @@ pub fn resume(scene: &Scene<'_>, assessment: Assessment, name: &str) -> Result<S
 /// Marks the claim and deletes it.
 pub fn delete(scene: &Scene<'_>, claim: &NodeClaim) -> Vec<Planned> {
     let name = claim.metadata.name.clone();
-    let from = &[State::None, State::Pending, State::Failed];
+    let from = &[State::None, State::Pending, State::Failed, State::Expired];
     vec![Planned::new(Effect::MarkDraining { claim: name, from }), delete_claim(scene, claim)]
 }
 

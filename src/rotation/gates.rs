@@ -1,6 +1,6 @@
 //! The start gates (§5.2 steps 1a and 2): every reason why no rotation may start now is collected, none hides another.
 
-use super::{scene::Scene, step::Gate};
+use super::{decide::at_most, scene::Scene, step::Gate};
 use crate::{
     api::{
         keys,
@@ -18,6 +18,10 @@ pub fn closed(scene: &Scene<'_>, policy: &Policy, findings: &[Finding]) -> Vec<G
         let detail = format!("{}: {}", finding.code.name(), finding.message);
         Gate { code: "finding", detail, until: None }
     }));
+    if policy.settings.suspend {
+        let detail = format!("suspended: spec.suspend of RotationPolicy {} is true", policy.name);
+        gates.push(Gate { code: "suspended", detail, until: None });
+    }
     if scene.pool.metadata.is_deleting() {
         gates.push(Gate { code: "deleting", detail: "the NodePool is being deleted".into(), until: None });
     }
@@ -28,6 +32,10 @@ pub fn closed(scene: &Scene<'_>, policy: &Policy, findings: &[Finding]) -> Vec<G
     if scene.swept.pools.contains(scene.name()) {
         let detail = "leftovers of an earlier rotation are cleaned up in this pass".into();
         gates.push(Gate { code: "swept", detail, until: None });
+    }
+    if let Some(max) = scene.config.max_in_flight.filter(|max| scene.in_flight >= *max) {
+        let detail = format!("{}, and {} are", at_most(max), scene.in_flight);
+        gates.push(Gate { code: "max-in-flight", detail, until: None });
     }
     gates.extend(timed(scene, policy));
     gates
@@ -61,6 +69,10 @@ pub fn timed(scene: &Scene<'_>, policy: &Policy) -> Vec<Gate> {
         let detail = next
             .map_or("no maintenance window opens".into(), |next| format!("the next maintenance window opens at {}", to_annotation(next)));
         gates.push(Gate { code: "window-closed", detail, until: next });
+    }
+    if let Some(blackout) = scene.schedule.blackouts.covering(scene.now) {
+        let why = if blackout.reason.is_empty() { "blackout".into() } else { format!("blackout ({})", blackout.reason) };
+        gates.push(until_gate("blackout", &why, blackout.end));
     }
     match scene.frozen() {
         None => {}

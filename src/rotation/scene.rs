@@ -31,6 +31,10 @@ pub struct Config {
     pub cadence: TimeDelta,
     /// How placeholders are made.
     pub placeholder: PlaceholderSettings,
+    /// Whether a start is rehearsed by dry run before anything is touched.
+    pub rehearse: bool,
+    /// How many rotations may be in flight in the cluster; `None` for no limit.
+    pub max_in_flight: Option<usize>,
 }
 
 /// What this pass's sweep does, as far as a pool's step has to know.
@@ -62,6 +66,8 @@ pub struct Scene<'a> {
     pub schedule: &'a Schedule,
     /// What the sweep does.
     pub swept: &'a Swept,
+    /// Rotations in flight in the whole cluster.
+    pub in_flight: usize,
 }
 
 impl<'a> Scene<'a> {
@@ -105,12 +111,17 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// When a pause that began at this stamp of the pool ends; `None` where it does not hold (any more). A stamp further
-    /// ahead than the pause is long comes from a wrong clock and holds nothing.
+    /// The latest instant that a stamp may name: ahead by the skew between two API servers, no more. A later one comes from
+    /// a wrong clock, can't be used, and is told.
+    pub fn horizon(&self) -> Time {
+        later(self.now, self.config.cadence)
+    }
+
+    /// When a pause that began at this stamp of the pool ends; `None` where it does not hold (any more).
     pub fn pause(&self, key: &str, length: TimeDelta) -> Option<Time> {
         let since = self.pool.metadata.stamp(key).time()?;
         let until = later(since, length);
-        (since <= later(self.now, length) && self.now < until).then_some(until)
+        (since <= self.horizon() && self.now < until).then_some(until)
     }
 
     /// The placeholders of a rotation, by name.

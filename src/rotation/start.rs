@@ -4,6 +4,7 @@ use super::{
     attempt::{self, Surge},
     effect::{Effect, End},
     notice::{Notice, Regarding},
+    rehearsal::{self, Rehearsed},
     scene::{Scene, restore},
     state::State,
     step::{Action, Assessment, Gate, Planned, Say, Step},
@@ -21,27 +22,27 @@ use crate::{
 };
 
 /// The step of a governed pool without a rotation.
-pub fn start(scene: &Scene<'_>, policy: &Policy, assessment: Assessment) -> Result<Step, Missing> {
+pub fn start(scene: &Scene<'_>, policy: &Policy, mut assessment: Assessment) -> Result<Step, Missing> {
     if let Some(gate) = assessment.gates.first() {
         let detail = assessment.gates.iter().map(|gate| gate.detail.as_str()).collect::<Vec<_>>().join("; ");
+        let action = Action { code: "gated", detail: format!("no start ({}): {detail}", gate.code) };
         let wake_at = wake(&assessment);
-        let code = gate.code;
-        let mut step = Step::of(assessment, Action { code: "gated", detail: format!("no start ({code}): {detail}") });
-        step.wake_at = wake_at;
-        return Ok(step);
+        return Ok(Step { wake_at, ..Step::of(assessment, action) });
     }
+    rehearsal::leave_out_unwritable(scene, &mut assessment)?;
     let chosen = assessment.candidates.first().and_then(|candidate| Some((candidate.clone(), scene.claim(&candidate.claim)?)));
     let Some((candidate, claim)) = chosen else {
         let wake_at = wake(&assessment);
-        let mut step = Step::of(assessment, Action { code: "idle", detail: "no eligible candidate".into() });
-        step.wake_at = wake_at;
-        return Ok(step);
+        return Ok(Step { wake_at, ..Step::of(assessment, Action { code: "idle", detail: "no eligible candidate".into() }) });
     };
     let bound = scene.rules(&policy.settings).derivation(claim).t_rot;
     if policy.settings.forceful_fallback && candidate.deadline.is_some_and(|deadline| deadline - scene.now < bound) {
         let why =
             format!("{}: less than t_rot {} is left, and forcefulFallback is enabled", why(scene.now, &candidate), format_duration(bound));
-        return Ok(start_fallback(scene, assessment, claim, why));
+        return match rehearsal::fallback(scene, claim)? {
+            Some(refusal) => Ok(refused(assessment, refusal)),
+            None => Ok(start_fallback(scene, assessment, claim, candidate, why)),
+        };
     }
     let surge = match attempt::surge(scene, policy, claim)? {
         Ok(surge) => surge,
@@ -50,7 +51,22 @@ pub fn start(scene: &Scene<'_>, policy: &Policy, assessment: Assessment) -> Resu
     if let Some(shortfall) = &surge.shortfall {
         return Ok(no_headroom(scene, assessment, claim, shortfall));
     }
-    Ok(start_surge(scene, assessment, claim, &candidate, surge))
+    match rehearsal::surge(scene, claim, &surge)? {
+        Rehearsed::Refused(refusal) => Ok(refused(assessment, refusal)),
+        Rehearsed::Agreed(notices) => {
+            let mut step = start_surge(scene, assessment, claim, candidate, surge);
+            step.conditions.extend(notices);
+            Ok(step)
+        }
+    }
+}
+
+/// The API server would refuse: nothing is touched, and the pool has not failed.
+fn refused(assessment: Assessment, refusal: Notice) -> Step {
+    let gate = Gate { code: "refused", detail: refusal.message.clone(), until: None };
+    let mut step = Step::gated(assessment, gate);
+    step.conditions.push(refusal);
+    step
 }
 
 /// The next moment at which a pool without a rotation may change by time alone.
@@ -71,9 +87,9 @@ fn failed_at(claim: &NodeClaim) -> Option<Time> {
     (State::of(&claim.metadata) == State::Failed).then(|| claim.metadata.stamp(keys::FAILED_AT).time()).flatten()
 }
 
-fn start_surge(scene: &Scene<'_>, assessment: Assessment, claim: &NodeClaim, candidate: &Candidate, surge: Surge) -> Step {
+fn start_surge(scene: &Scene<'_>, assessment: Assessment, claim: &NodeClaim, candidate: Candidate, surge: Surge) -> Step {
     let name = &candidate.claim;
-    let why = why(scene.now, candidate);
+    let why = why(scene.now, &candidate);
     let anchor = Effect::Anchor { pool: scene.name().into(), claim: name.clone(), failed_at: failed_at(claim) };
     let say = Say::Started { pool: scene.regarding(), why: why.clone() };
     let mut step = Step::of(assessment, Action { code: "start", detail: format!("starts the rotation of {why}") });
@@ -82,27 +98,26 @@ fn start_surge(scene: &Scene<'_>, assessment: Assessment, claim: &NodeClaim, can
     step.effects.extend(attempt::hold_node(scene, claim));
     step.effects.push(attempt::create_placeholder(scene, claim, &surge));
     step.conditions.extend(surge.notices);
+    step.starts = Some(candidate);
     step
 }
 
 /// Anchor, mode, mirror and total in one write (§7), then the deletion on the voluntary path.
-fn start_fallback(scene: &Scene<'_>, assessment: Assessment, claim: &NodeClaim, why: String) -> Step {
+fn start_fallback(scene: &Scene<'_>, assessment: Assessment, claim: &NodeClaim, candidate: Candidate, why: String) -> Step {
     let (pool, name) = (scene.name().to_owned(), claim.metadata.name.clone());
     let anchor = Effect::StartFallback { pool, claim: name.clone(), at: scene.now, failed_at: failed_at(claim) };
     let mut step = Step::of(assessment, Action { code: "forceful-fallback", detail: format!("deletes {why}") });
     step.effects.push(Planned::new(anchor).say(Say::Fallback { pool: scene.regarding(), why }));
     step.effects.extend(super::fallback::delete(scene, claim));
+    step.starts = Some(candidate);
     step
 }
 
-fn no_headroom(scene: &Scene<'_>, mut assessment: Assessment, claim: &NodeClaim, shortfall: &str) -> Step {
-    let name = &claim.metadata.name;
-    let detail = format!("the surge for {name} does not fit spec.limits: {shortfall}");
-    assessment.gates.push(Gate { code: "headroom", detail: detail.clone(), until: None });
-    let wake_at = wake(&assessment);
-    let mut step = Step::of(assessment, Action { code: "gated", detail: format!("no start (headroom): {detail}") });
-    step.wake_at = wake_at;
+fn no_headroom(scene: &Scene<'_>, assessment: Assessment, claim: &NodeClaim, shortfall: &str) -> Step {
+    let detail = format!("the surge for {} does not fit spec.limits: {shortfall}", claim.metadata.name);
     let message = format!("No rotation starts: {detail}. Raise the limits of NodePool {} by at least one node.", scene.name());
+    let wake_at = wake(&assessment);
+    let mut step = Step { wake_at, ..Step::gated(assessment, Gate { code: "headroom", detail, until: None }) };
     step.conditions.push(Notice::new(Reason::InsufficientHeadroom, scene.regarding(), scene.name(), message));
     step
 }

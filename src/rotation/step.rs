@@ -21,8 +21,12 @@ pub struct Step {
     pub assessment: Assessment,
     /// What is done, in a word and a sentence.
     pub action: Action,
+    /// Bookkeeping beside the rotation: each write on its own, before the others.
+    pub aside: Vec<Planned>,
     /// The writes, in order.
     pub effects: Vec<Planned>,
+    /// The candidate, where the step starts a rotation.
+    pub starts: Option<Candidate>,
     /// Conditions to tell, whatever lands.
     pub conditions: Vec<Notice>,
     /// Nothing changes before this moment unless the cluster does; `None` for never.
@@ -137,6 +141,8 @@ pub struct Assessment {
     pub conflict: Vec<String>,
     /// Whether any policy matches: ungoverned pools have no series.
     pub governed: bool,
+    /// Whether it could not be judged: its totals are told, which a gateway would else forget, and no gauge.
+    pub unjudged: bool,
     /// Claims per bucket.
     pub census: BTreeMap<Bucket, usize>,
     /// Eligible candidates, in order.
@@ -175,7 +181,7 @@ pub struct Assessment {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gate {
     /// Kebab-case code: `window-closed`, `frozen`, `cooldown`, `failure-pause`, `static-pool`, `finding`, `conflict`,
-    /// `invalid-policy`, `swept`, `deleting`, `no-candidate`, `headroom`.
+    /// `invalid-policy`, `swept`, `deleting`, `headroom`, `refused`, `max-in-flight`.
     pub code: &'static str,
     /// Why, with times.
     pub detail: String,
@@ -216,7 +222,16 @@ impl Assessment {
 impl Step {
     /// A step that does nothing yet.
     pub fn of(assessment: Assessment, action: Action) -> Self {
-        Self { assessment, action, effects: Vec::new(), conditions: Vec::new(), wake_at: None, error: None }
+        Self {
+            assessment,
+            action,
+            starts: None,
+            aside: Vec::new(),
+            effects: Vec::new(),
+            conditions: Vec::new(),
+            wake_at: None,
+            error: None,
+        }
     }
 
     /// A step that can't be decided; the pool counts as failed in this pass.
@@ -224,6 +239,13 @@ impl Step {
         let mut step = Self::of(assessment, Action { code: "hold", detail: error.clone() });
         step.error = Some(error);
         step
+    }
+
+    /// The step of a pool that starts nothing, for one more reason.
+    pub fn gated(mut assessment: Assessment, gate: Gate) -> Self {
+        let action = Action { code: "gated", detail: format!("no start ({}): {}", gate.code, gate.detail) };
+        assessment.gates.push(gate);
+        Self::of(assessment, action)
     }
 
     /// The same step, waiting for this.

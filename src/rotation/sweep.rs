@@ -14,6 +14,7 @@ use crate::{
     api::{
         karpenter::{NodeClaim, pod_meta},
         keys,
+        meta::Meta,
         time::Time,
     },
     surge::{claim_of, surge_for_label},
@@ -33,9 +34,18 @@ pub fn sweep(view: &View, now: Time) -> (Vec<Planned>, Swept) {
     (effects, swept)
 }
 
+/// Whether it belongs to a pool whose anchor nobody can read: its rotation may well be in flight.
+fn is_of_unreadable_pool(view: &View, meta: &Meta) -> bool {
+    let pool = meta.label(keys::NODEPOOL_LABEL);
+    view.unreadable.iter().any(|unreadable| unreadable.kind == "NodePool" && pool == Some(unreadable.name.as_str()))
+}
+
 fn placeholders(view: &View, anchored: &BTreeSet<String>, effects: &mut Vec<Planned>, swept: &mut Swept) {
     for (name, pod) in &view.placeholders {
         let meta = pod_meta(pod);
+        if is_of_unreadable_pool(view, &meta) {
+            continue;
+        }
         // The annotation decides; where somebody removed it, the label tells.
         let by_label = || meta.label(keys::SURGE_FOR).filter(|label| !anchored.iter().any(|claim| surge_for_label(claim) == **label));
         let Some(claim) = claim_of(pod).map_or_else(by_label, |claim| Some(claim).filter(|claim| !anchored.contains(*claim))) else {
@@ -56,7 +66,8 @@ fn nodes(view: &View, anchored: &BTreeSet<String>, effects: &mut Vec<Planned>) {
     for (name, node) in &view.marked {
         let own = || view.claims.values().find(|claim| claim.node() == Some(name)).map(|claim| claim.metadata.name.as_str());
         let owner = node.metadata.annotation(keys::SURGE_FOR).or_else(own);
-        if !is_marked(&node.metadata) || owner.is_some_and(|owner| anchored.contains(owner)) {
+        if !is_marked(&node.metadata) || is_of_unreadable_pool(view, &node.metadata) || owner.is_some_and(|owner| anchored.contains(owner))
+        {
             continue;
         }
         let frozen = node.metadata.annotation(keys::SURGE_FOR).map_or_else(

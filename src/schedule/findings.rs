@@ -5,6 +5,9 @@ use super::{derive::Derivation, window::Schedule};
 use crate::{api::karpenter::NodePool, policy::Policy};
 
 mod checks;
+mod claims;
+
+pub use claims::{all_opted_out, blackout_cuts_chances};
 
 /// How bad a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,6 +48,8 @@ findings! {
     DrainEstimateAboveTGP, Warn, "drainEstimate is above terminationGracePeriod and is clamped to it.";
     ZoneNotRequired, Warn, "The zone is not replicated: a replacement may come up where zonal volumes can't follow.";
     StaticNodePool, Warn, "spec.replicas is set: a static pool has no room for a surge.";
+    AllOptedOut, Warn, "Every node that is due carries the operator's karpenter.sh/do-not-disrupt: none is rotated.";
+    BlackoutCutsChances, Warn, "A blackout leaves nodes fewer than K chances before their deadline.";
 }
 
 /// A finding on one pool.
@@ -68,7 +73,8 @@ impl Code {
     }
 }
 
-/// Every finding on a pool, in the order of [`FINDINGS`]. `claims` is the number of its NodeClaims (`N`); `derivation` is that
+/// Every finding on a policy and a pool, in the order of [`FINDINGS`]; those on its claims are [`all_opted_out`] and
+/// [`blackout_cuts_chances`]. `claims` is the number of its NodeClaims (`N`); `derivation` is that
 /// of the pool's template, which stands for its claims.
 ///
 /// What a template says and nobody can read (the API server lets none in) counts as unset: an `expireAfter` as `Never`, a
@@ -109,6 +115,8 @@ impl On<'_> {
             Code::DrainEstimateAboveTGP => self.drain_estimate_clamped(),
             Code::ZoneNotRequired => self.zone_not_required(),
             Code::StaticNodePool => self.static_pool(),
+            // These look at single claims.
+            Code::AllOptedOut | Code::BlackoutCutsChances => None,
         }
     }
 }

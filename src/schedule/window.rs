@@ -7,6 +7,7 @@
 use chrono::{Datelike, NaiveDate, NaiveDateTime, TimeDelta, TimeZone, offset::LocalResult};
 use chrono_tz::{GapInfo, Tz};
 
+use super::blackout::Blackouts;
 use crate::{
     api::time::{Time, later},
     policy::Window,
@@ -16,7 +17,7 @@ use crate::{
 /// lies across that edge.
 const BEHIND: TimeDelta = TimeDelta::days(8);
 /// How far ahead: a year and some, so that both changes of the clock lie inside.
-const AHEAD: TimeDelta = TimeDelta::days(400);
+pub(super) const AHEAD: TimeDelta = TimeDelta::days(400);
 /// Days worked out beyond either edge, so that occurrences across it are whole: an offset of up to 14 hours, an end on the
 /// next day, and a clock that skips a day.
 const MARGIN: i64 = 4;
@@ -46,6 +47,8 @@ pub struct Schedule {
     pub shortest: Option<TimeDelta>,
     /// The shortest closed interval between occurrences.
     pub gap: Option<TimeDelta>,
+    /// What [`Schedule::without`] was told; everything above is that of the windows alone.
+    pub blackouts: Blackouts,
 }
 
 impl Schedule {
@@ -69,6 +72,7 @@ impl Schedule {
         let whole = whole(&occurrences, from, to);
         let between = longest_wait(whole);
         Self {
+            blackouts: Blackouts::default(),
             always_open: false,
             period: between.map(|(first, second)| second - first),
             period_between: between,
@@ -115,7 +119,7 @@ fn on(window: &Window, day: NaiveDate) -> Option<Occurrence> {
 }
 
 /// The first and the last instant that a wall-clock time names; one that is skipped names the instant after the gap.
-fn instants(zone: Tz, local: NaiveDateTime) -> Option<(Time, Time)> {
+pub(super) fn instants(zone: Tz, local: NaiveDateTime) -> Option<(Time, Time)> {
     match zone.from_local_datetime(&local) {
         LocalResult::Single(only) => Some((only.to_utc(), only.to_utc())),
         LocalResult::Ambiguous(first, last) => Some((first.to_utc(), last.to_utc())),

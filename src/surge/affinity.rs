@@ -30,6 +30,14 @@ pub struct Dropped {
     pub why: String,
 }
 
+impl std::fmt::Display for Dropped {
+    /// `topology.kubernetes.io/zone c: not asked of the replacement, since NodePool web allows only: In [a, b]`.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let values = self.values.iter().map(|value| format!(" {value}")).collect::<Vec<_>>().join(",");
+        write!(formatter, "{}{values}: not asked of the replacement, since {}", self.key, self.why)
+    }
+}
+
 /// The placeholder's affinity. `required` and `preferred` are the keys of the policy's `matchNodeRequirements`;
 /// `triggered` are the Nodes of claims past their own trigger (the candidate's need not be among them).
 ///

@@ -5,7 +5,7 @@ use std::fmt;
 
 use super::{SurgeError, requests::UnreadableQuantity};
 use crate::api::{
-    karpenter::NodePool,
+    karpenter::{NodeClaim, NodePool},
     quantity::{Quantity, Resources},
 };
 
@@ -33,6 +33,31 @@ impl fmt::Display for Shortfall {
     }
 }
 
+/// A limited resource of which no node of the pool that would hold the request is known to fit (case C04).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Doubt {
+    /// What is asked for, remains and is allowed.
+    pub room: Shortfall,
+    /// The NodeClaim with the smallest capacity that would hold the request.
+    pub claim: String,
+    /// What its instance has, which is what Karpenter charges.
+    pub capacity: Quantity,
+}
+
+impl fmt::Display for Doubt {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let capacity = self.capacity.canonical(&self.room.resource);
+        write!(formatter, "{}, but the pool's smallest node that would hold it has {capacity} (NodeClaim {})", self.room, self.claim)
+    }
+}
+
+/// A limit, and what remains of it.
+struct Remainder {
+    resource: String,
+    remaining: Quantity,
+    limit: Quantity,
+}
+
 /// What the surge lacks under the pool's limits; empty where it fits. `claims` is the number of the pool's NodeClaims,
 /// which counts as its used nodes where the status doesn't say.
 ///
@@ -41,6 +66,42 @@ impl fmt::Display for Shortfall {
 /// # Errors
 /// A limit, or what is used of it, that can't be read: neither is ever taken for 0 (case C23).
 pub fn headroom(pool: &NodePool, request: &Resources, claims: usize) -> Result<Vec<Shortfall>, SurgeError> {
+    let shortfall = |Remainder { resource, remaining, limit }: Remainder| {
+        let requested = if resource == NODES { Quantity::units(1) } else { request.get(&resource) };
+        (requested > remaining).then_some(Shortfall { resource, requested, remaining, limit })
+    };
+    Ok(remainders(pool, claims)?.into_iter().filter_map(shortfall).collect())
+}
+
+/// What makes it doubtful that Karpenter brings a node for a request that [`headroom`] lets through: it charges the whole
+/// instance, and no known capacity of the pool's claims that would hold the request fits what remains. Told of the smallest
+/// (by cpu, then memory). The pool may know a smaller instance, or have room on a node: hence no more than a doubt.
+///
+/// A capacity that can't be read, or isn't known yet, says nothing.
+///
+/// # Errors
+/// As [`headroom`].
+pub fn doubts<'a>(pool: &NodePool, request: &Resources, claims: impl IntoIterator<Item = &'a NodeClaim>) -> Result<Vec<Doubt>, SurgeError> {
+    let claims: Vec<&NodeClaim> = claims.into_iter().collect();
+    let remainders = remainders(pool, claims.len())?;
+    let capacity = |claim: &&'a NodeClaim| Some((Resources::from_raw(&claim.status.capacity).ok()?, &claim.metadata.name));
+    let mut holders: Vec<(Resources, &String)> =
+        claims.iter().filter_map(capacity).filter(|(capacity, _)| !capacity.0.is_empty() && request.fits(capacity)).collect();
+    holders.sort_by_key(|(capacity, name)| (capacity.get("cpu"), capacity.get("memory"), *name));
+    let over = |capacity: &Resources| remainders.iter().any(|room| capacity.get(&room.resource) > room.remaining);
+    let Some((smallest, claim)) = holders.first().filter(|_| holders.iter().all(|(capacity, _)| over(capacity))) else {
+        return Ok(Vec::new());
+    };
+    let doubt = |Remainder { resource, remaining, limit }: &Remainder| {
+        let (capacity, requested) = (smallest.get(resource), request.get(resource));
+        let room = Shortfall { resource: resource.clone(), requested, remaining: *remaining, limit: *limit };
+        (capacity > *remaining).then(|| Doubt { room, claim: (*claim).clone(), capacity })
+    };
+    Ok(remainders.iter().filter_map(doubt).collect())
+}
+
+/// What remains of each limit.
+fn remainders(pool: &NodePool, claims: usize) -> Result<Vec<Remainder>, SurgeError> {
     let Some(limits) = &pool.spec.limits else { return Ok(Vec::new()) };
     let name = &pool.metadata.name;
     let unreadable = |path, why| SurgeError::new(name, UnreadableQuantity::at(format!("NodePool {name}"), path, why));
@@ -50,13 +111,11 @@ pub fn headroom(pool: &NodePool, request: &Resources, claims: usize) -> Result<V
     let used = used.map(|(resource, value)| (resource.clone(), value.clone())).collect();
     let mut used = Resources::from_raw(&used).map_err(|why| unreadable("status.resources", why))?;
     used.0.entry(NODES.into()).or_insert_with(|| Quantity::units(i64::try_from(claims).unwrap_or(i64::MAX)));
-
-    let shortfall = |(resource, limit): (String, Quantity)| {
-        let requested = if resource == NODES { Quantity::units(1) } else { request.get(&resource) };
+    let remainder = |(resource, limit): (String, Quantity)| {
         let remaining = limit.saturating_sub(used.get(&resource));
-        (requested > remaining).then_some(Shortfall { resource, requested, remaining, limit })
+        Remainder { resource, remaining, limit }
     };
-    Ok(limits.0.into_iter().filter_map(shortfall).collect())
+    Ok(limits.0.into_iter().map(remainder).collect())
 }
 
 #[cfg(test)]
@@ -83,6 +142,29 @@ mod tests {
         let (limits, used) = (json!({"cpu": "48", "memory": "192Gi"}), json!({"cpu": "45", "memory": "90Gi", "nodes": "12"}));
         assert_eq!(lacks(limits.clone(), used.clone(), "3"), Vec::<String>::new());
         assert_eq!(lacks(limits, used, "3001m"), ["cpu: 3001m requested, 3 remaining of limit 48"]);
+    }
+
+    /// What is doubted of a request of 2 cpu, by the capacities of the pool's claims.
+    fn doubted(limits: serde_json::Value, used: serde_json::Value, capacities: &[serde_json::Value]) -> Vec<String> {
+        let claim = |(index, capacity)| -> NodeClaim {
+            serde_json::from_value(json!({"metadata": {"name": format!("web-{index}")}, "status": {"capacity": capacity}})).unwrap()
+        };
+        let claims: Vec<NodeClaim> = capacities.iter().enumerate().map(claim).collect();
+        doubts(&pool(limits, used), &request("2"), &claims).unwrap().iter().map(ToString::to_string).collect()
+    }
+
+    /// Case C04.
+    #[test]
+    fn a_whole_instance_above_what_remains_is_a_doubt() {
+        let (limits, used) = (json!({"cpu": "48", "memory": "192Gi"}), json!({"cpu": "45", "memory": "90Gi", "nodes": "12"}));
+        let doubt = |capacities: &[serde_json::Value]| doubted(limits.clone(), used.clone(), capacities);
+        let told = "cpu: 2 requested, 3 remaining of limit 48, but the pool's smallest node that would hold it has 4 (NodeClaim web-1)";
+        let (four, eight) = (json!({"cpu": "4", "memory": "16Gi"}), json!({"cpu": "8", "memory": "32Gi"}));
+        // One that would not hold the request, that can't be read or isn't known yet, says nothing.
+        assert_eq!(doubt(&[eight, four.clone(), json!({"cpu": "1"}), json!({"cpu": "3 x"}), json!({})]), [told]);
+        assert_eq!(doubt(&[four, json!({"cpu": 3})]), Vec::<String>::new());
+        assert_eq!(doubt(&[]), Vec::<String>::new());
+        assert_eq!(doubted(json!({"memory": "91Gi"}), used.clone(), &[json!({"cpu": 4, "memory": "1Gi"})]), Vec::<String>::new());
     }
 
     #[test]

@@ -106,6 +106,7 @@ fn every_rule_says_what_would_be_right() {
     let hostname = "self.all(key, key != 'kubernetes.io/hostname') | \
                     kubernetes.io/hostname names the very node that is to be replaced: leave it out";
     let expected = [
+        "spec.blackouts[]: self.from <= self.to | to must not be before from: both days are part of the blackout".to_owned(),
         "spec.maintenanceWindows[]: self.start != self.end | end must be another time than start; a whole day is \"00:00\" to \"24:00\""
             .to_owned(),
         "spec.maintenanceWindows[].days: size(self) > 0 && self.all(day, day.lowerAscii() in ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun']) | \

@@ -150,7 +150,7 @@ fn policy(file: &str, node: Node, terms: &Terms, verdict: &mut Verdict) {
         let at = (file, node.locate(&problem.path));
         verdict.diagnostics.push(Diagnostic::new(Severity::Error, "InvalidField", at, &about, &problem.path, message));
     }
-    let schedule = Schedule::of(&policy.settings.windows, terms.now);
+    let schedule = Schedule::under(&policy.settings, terms.now);
     verdict.policies.push(Judged { policy, schedule, file: file.into(), node });
 }
 

@@ -52,6 +52,11 @@ fn one(pool: &Pool, now: Time, screen: Screen, reader: Reader) -> String {
         field(&mut text, screen, "In flight", &format!("{} on {node}, {}: {}", flight.claim, flight.state, flight.waiting_for));
     }
     gates(&mut text, pool, screen);
+    for blackout in &pool.blackouts {
+        let [from, until] = blackout.times.map(|time| reader.here(time, now));
+        let reason = if blackout.reason.is_empty() { String::new() } else { format!(": {}", blackout.reason) };
+        field(&mut text, screen, "Blackout", &format!("{from} to {until}{reason}"));
+    }
     for finding in &pool.findings {
         let tone = if finding.level == "fatal" { Tone::Bad } else { Tone::Doubtful };
         field(&mut text, screen, "Finding", &format!("{}: {}", screen.paint(finding.code, tone), finding.message));

@@ -48,8 +48,8 @@ pub struct Forecast {
 
 /// The open window and those that come, three in all.
 pub fn forecast(view: &View, seen: &Assessment, policy: &Policy, now: Time, config: &Config) -> Vec<Forecast> {
-    let schedule = Schedule::of(&policy.settings.windows, now);
-    let blocked = seen.findings.iter().any(|finding| finding.code.level() == Level::Fatal) || !seen.conflict.is_empty() || !policy.is_valid();
+    let schedule = Schedule::under(&policy.settings, now);
+    let blocked = seen.findings.iter().any(|finding| finding.code.level() == Level::Fatal) || !seen.conflict.is_empty() || !policy.is_valid() || policy.settings.suspend;
     let rules = Rules { settings: &policy.settings, schedule: &schedule, cadence: config.cadence, now };
     let in_flight = seen.in_flight.as_ref().map(|flight| flight.claim.as_str());
     let mut waiting: Vec<(Candidate, Time)> =
@@ -58,7 +58,7 @@ pub fn forecast(view: &View, seen: &Assessment, policy: &Policy, now: Time, conf
     let coming: Vec<Occurrence> = schedule.occurrences.iter().filter(|occurrence| occurrence.end > now).take(WINDOWS + 1).copied().collect();
     let mut forecasts = Vec::new();
     for (index, occurrence) in coming.iter().take(WINDOWS).enumerate() {
-        let capacity = if blocked { 0 } else { admitted(seen, policy, *occurrence, now) };
+        let capacity = if blocked { 0 } else { admitted(seen, policy, &schedule, *occurrence, now) };
         let due: Vec<(Candidate, Time)> = waiting.iter().filter(|(_, trigger)| *trigger < occurrence.end).cloned().collect();
         let alive = |candidate: &Candidate, at: Time| candidate.deadline.is_none_or(|deadline| deadline > at);
         let due: Vec<Candidate> =
@@ -98,9 +98,13 @@ fn turn(rules: &Rules<'_>, claim: &NodeClaim) -> Option<(Candidate, Time)> {
 }
 
 /// The starts that what is left of a window admits.
-fn admitted(seen: &Assessment, policy: &Policy, occurrence: Occurrence, now: Time) -> usize {
+fn admitted(seen: &Assessment, policy: &Policy, schedule: &Schedule, occurrence: Occurrence, now: Time) -> usize {
     let Some(derivation) = &seen.derivation else { return 0 };
-    let service = (derivation.t_rot_est + policy.settings.cooldown_after).num_seconds().max(1);
-    let left = (occurrence.end - occurrence.start.max(now)).num_seconds().max(0);
-    usize::try_from((left + service - 1) / service).unwrap_or(usize::MAX)
+    let service = derivation.t_rot_est.num_seconds().saturating_add(policy.settings.cooldown_after.num_seconds()).max(1);
+    let parts = schedule.blackouts.left_of(occurrence);
+    let starts = parts.iter().map(|part| {
+        let left = (part.end - part.start.max(now)).num_seconds().max(0);
+        usize::try_from(left.saturating_add(service - 1) / service).unwrap_or(usize::MAX)
+    });
+    starts.fold(0, usize::saturating_add)
 }

@@ -19,7 +19,7 @@ use crate::{
         scene::Config,
         step::{Assessment, Planned, Step},
     },
-    schedule::findings::Level,
+    schedule::{blackout::Closure, findings::Level, window::Schedule},
     view::View,
 };
 
@@ -53,6 +53,8 @@ pub struct Pool {
     pub window: Option<Window>,
     /// What follows from the policy and the pool's template.
     pub derivation: Option<Derived>,
+    /// Blackouts that are not over.
+    pub blackouts: Vec<Blackout>,
     /// Why no rotation may start.
     pub gates: Vec<Gate>,
     /// Claims per bucket.
@@ -129,6 +131,21 @@ pub struct Derived {
     pub capacity: i64,
     /// `N`.
     pub nodes: usize,
+}
+
+/// A time in which nothing starts, whatever the windows say.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Blackout {
+    /// Its first instant.
+    pub from: String,
+    /// The first instant after it.
+    pub until: String,
+    /// Why.
+    pub reason: String,
+    /// For rendering.
+    #[serde(skip)]
+    pub times: [Time; 2],
 }
 
 /// A closed gate.
@@ -237,7 +254,7 @@ impl Plan {
         Self {
             now: to_annotation(now),
             lease_holder: None,
-            sweep: writes(&decision.sweep),
+            sweep: decision.sweep.iter().map(write).collect(),
             pools: pools.map(|(name, step)| of_pool(view, name, step, now, config)).collect(),
             errors,
         }
@@ -261,6 +278,7 @@ fn of_pool(view: &View, name: &str, step: &Step, now: Time, config: &Config) -> 
         conflict: seen.conflict.clone(),
         window: policy.map(|policy| window(seen, policy)),
         derivation: policy.and_then(|policy| derived(seen, policy)),
+        blackouts: policy.map(|policy| blackouts(policy, now)).unwrap_or_default(),
         gates: seen.gates.iter().map(|gate| Gate { code: gate.code, detail: gate.detail.clone(), until: when::json(gate.until) }).collect(),
         census: seen.census.iter().map(|(bucket, count)| (bucket.as_str(), *count)).collect(),
         due: bucket(Bucket::Eligible) + bucket(Bucket::InBackoff),
@@ -290,6 +308,17 @@ fn window(seen: &Assessment, policy: &Policy) -> Window {
         next_opens_at: when::json(seen.next_window),
         timezones,
     }
+}
+
+fn blackouts(policy: &Policy, now: Time) -> Vec<Blackout> {
+    let schedule = Schedule::under(&policy.settings, now);
+    let blackout = |closure: &Closure| Blackout {
+        from: to_annotation(closure.start),
+        until: to_annotation(closure.end),
+        reason: closure.reason.clone(),
+        times: [closure.start, closure.end],
+    };
+    schedule.blackouts.ahead(now).map(blackout).collect()
 }
 
 fn derived(seen: &Assessment, policy: &Policy) -> Option<Derived> {
@@ -328,14 +357,14 @@ fn next(step: &Step) -> NextStep {
     NextStep {
         action: step.action.code,
         detail: step.action.detail.clone(),
-        effects: writes(&step.effects),
+        effects: step.aside.iter().chain(&step.effects).map(write).collect(),
         wake_at: when::json(step.wake_at),
         error: step.error.clone(),
     }
 }
 
-fn writes(effects: &[Planned]) -> Vec<Write> {
-    effects.iter().map(|planned| Write { what: planned.effect.to_string(), only_if: planned.effect.condition() }).collect()
+fn write(planned: &Planned) -> Write {
+    Write { what: planned.effect.to_string(), only_if: planned.effect.condition() }
 }
 
 /// Limits and what is used of them; a resource that can't be read is left to the step, which fails on it.

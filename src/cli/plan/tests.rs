@@ -53,7 +53,7 @@ fn the_writes_told_are_the_writes_of_the_decision() {
     for pool in plan(None).pools {
         let step = &decision.steps[&pool.name];
         let told: Vec<String> = pool.step.effects.iter().map(|write| write.what.clone()).collect();
-        let decided: Vec<String> = step.effects.iter().map(|planned| planned.effect.to_string()).collect();
+        let decided: Vec<String> = step.aside.iter().chain(&step.effects).map(|planned| planned.effect.to_string()).collect();
         assert_eq!((pool.step.action, told), (step.action.code, decided));
     }
 }

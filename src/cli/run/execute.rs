@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    num::NonZeroUsize,
     sync::{Arc, OnceLock},
     time::{Duration, Instant},
 };
@@ -160,7 +161,12 @@ fn config(options: &RunOptions) -> Config {
         image: options.placeholder_image.clone(),
         pull_secrets: options.image_pull_secrets.clone(),
     };
-    Config { cadence: options.cadence, placeholder }
+    Config {
+        cadence: options.cadence,
+        placeholder,
+        rehearse: options.rehearse || !options.dry_run,
+        max_in_flight: options.max_in_flight.map(NonZeroUsize::get),
+    }
 }
 
 /// The path of a pass up to its decision; nothing that writes is ever built.

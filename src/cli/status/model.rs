@@ -204,7 +204,7 @@ fn unsuccessful(pool: &str, claim: &NodeClaim, policy: Option<&Policy>, now: Tim
         return None;
     }
     let backoff = policy.filter(|_| state == State::Failed).and_then(|policy| {
-        let schedule = Schedule::of(&policy.settings.windows, now);
+        let schedule = Schedule::under(&policy.settings, now);
         Rules { settings: &policy.settings, schedule: &schedule, cadence: config.cadence, now }.backoff_until(claim)
     });
     let failed_at = claim.metadata.stamp(keys::FAILED_AT).time();

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::*;
 use crate::{
     api::time::parse_duration,
-    policy::{Expression, Operator, Problem, Selector, Window},
+    policy::{Blackout, Expression, Operator, Problem, Selector, Window},
 };
 
 const DURATION: &str = "whole hours, minutes and seconds, such as 1h30m (no days, no fractions)";
@@ -39,9 +39,11 @@ fn saturdays() -> Window {
     Window { timezone: Tz::UTC, days: vec![Sat], start: 120, end: 360 }
 }
 
-#[test]
-fn the_policy_of_the_seeds_is_read_whole() {
-    let text = r#"
+fn blackout(timezone: Tz, from: &str, to: &str, reason: &str) -> Blackout {
+    Blackout { timezone, from: from.parse().unwrap(), to: to.parse().unwrap(), reason: reason.into() }
+}
+
+const WHOLE: &str = r#"
 metadata: {name: api, uid: 1b4e, generation: 3, resourceVersion: "77"}
 spec:
   nodePoolSelector:
@@ -62,10 +64,18 @@ spec:
     retryBackoff: 1h
     drainTimeout: 2h
     matchNodeRequirements: {required: [], preferred: [karpenter.sh/capacity-type, karpenter.sh/capacity-type]}
+    wholeNodeReservation: true
     forcefulFallback: {enabled: true}
+  blackouts:
+    - {timezone: Europe/Berlin, from: 2026-12-19, to: "2027-01-04", reason: year-end freeze}
+    - {timezone: UTC, from: "2028-02-29", to: "2028-02-29"}
+  suspend: true
   prePull: {enabled: false}
 status: {matchedNodePools: 2}
 "#;
+
+#[test]
+fn the_policy_of_the_seeds_is_read_whole() {
     let span = |text| parse_duration(text).unwrap();
     let expected = Policy {
         name: "api".into(),
@@ -87,6 +97,11 @@ status: {matchedNodePools: 2}
                 Window { timezone: Tz::Asia__Tokyo, days: vec![Wed, Sat], start: 120, end: 360 },
                 Window { timezone: Tz::Europe__Berlin, days: vec![Fri], start: 1350, end: 1440 },
             ],
+            blackouts: vec![
+                blackout(Tz::Europe__Berlin, "2026-12-19", "2027-01-04", "year-end freeze"),
+                blackout(Tz::UTC, "2028-02-29", "2028-02-29", ""),
+            ],
+            suspend: true,
             ready_timeout: span("20m"),
             cooldown_after: span("0s"),
             failure_pause: span("1h30m"),
@@ -97,11 +112,12 @@ status: {matchedNodePools: 2}
             required: vec![],
             preferred: vec!["karpenter.sh/capacity-type".into()],
             forceful_fallback: true,
+            whole_node_reservation: true,
         },
         problems: vec![],
         status: json!({"matchedNodePools": 2}),
     };
-    assert_eq!(policy(&serde_yaml_ng::from_str(text).unwrap()), expected);
+    assert_eq!(policy(&serde_yaml_ng::from_str(WHOLE).unwrap()), expected);
 }
 
 #[test]
@@ -130,13 +146,13 @@ fn a_wrong_field_is_named_and_the_others_are_read() {
             "forcefulFallback": {"enabled": "yes"}, "readytimeout": "5m",
         },
         "prePull": {"enabled": true},
-        "suspend": true,
+        "pause": true,
     }));
-    let fields = "nodePoolSelector, ageThreshold, minRotationChances, maintenanceWindows, surge, prePull";
+    let fields = "nodePoolSelector, ageThreshold, minRotationChances, maintenanceWindows, blackouts, suspend, surge, prePull";
     let hostname = "another label: the hostname names the very node that is to be replaced";
     let required = "spec.surge.matchNodeRequirements.required";
     let expected = [
-        format!("spec.suspend: true: no such field: those are {fields}"),
+        format!("spec.pause: true: no such field: those are {fields}"),
         "spec.ageThreshold: \"14d\": auto, or whole hours, minutes and seconds, such as 240h (no days, no fractions)".into(),
         "spec.minRotationChances: 2.5: a whole number, at least 1".into(),
         format!("spec.surge.readytimeout: \"5m\": no such field: those are {}", SURGE.join(", ")),
@@ -330,4 +346,39 @@ fn any_whole_number_of_chances_is_read() {
     }
     let beyond = with(json!({"minRotationChances": u64::MAX}));
     assert_eq!(problems(&beyond), ["spec.minRotationChances: 18446744073709551615: a whole number, at least 1"]);
+}
+
+#[test]
+fn a_blackout_that_cannot_be_read_makes_the_policy_invalid() {
+    let day = "a day of the calendar as \"YYYY-MM-DD\"";
+    let zone = "an IANA zone name, such as Europe/Berlin or UTC (no abbreviation, no offset)";
+    let policy = with(json!({"suspend": "yes", "blackouts": [
+        {"timezone": "UTC", "from": "2026-12-19", "to": "2027-01-04"},
+        {"timezone": "CEST", "from": "2026-2-1", "to": "2027-02-29", "reason": 3},
+        {"timezone": "UTC", "from": "2026-12-19", "to": "2026-12-18"},
+        {"from": "+026-12-19", "until": "2026-12-20"},
+        "2026-12-24",
+    ], "surge": {"wholeNodeReservation": 1}}));
+    let expected =
+        Settings { windows: vec![saturdays()], blackouts: vec![blackout(Tz::UTC, "2026-12-19", "2027-01-04", "")], ..Settings::default() };
+    assert_eq!(policy.settings, expected);
+    assert_eq!(
+        problems(&policy),
+        [
+            format!("spec.blackouts[1].timezone: \"CEST\": {zone}"),
+            format!("spec.blackouts[1].from: \"2026-2-1\": {day}"),
+            format!("spec.blackouts[1].to: \"2027-02-29\": {day}"),
+            "spec.blackouts[1].reason: 3: a text that says why".into(),
+            "spec.blackouts[2].to: \"2026-12-18\": not before from: both days are part of the blackout".into(),
+            "spec.blackouts[3].until: \"2026-12-20\": no such field: those are timezone, from, to, reason".into(),
+            format!("spec.blackouts[3].timezone: missing: {zone}"),
+            format!("spec.blackouts[3].from: \"+026-12-19\": {day}"),
+            format!("spec.blackouts[3].to: missing: {day}"),
+            "spec.blackouts[4]: \"2026-12-24\": an object".into(),
+            "spec.suspend: \"yes\": true or false".into(),
+            "spec.surge.wholeNodeReservation: 1: true or false".into(),
+        ]
+    );
+    let none = with(json!({"blackouts": "none"}));
+    assert_eq!(problems(&none), ["spec.blackouts: \"none\": a list of blackouts, each with timezone, from and to"]);
 }

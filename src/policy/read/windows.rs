@@ -48,7 +48,7 @@ fn window(reader: &mut Reader, entry: &Value, path: &str) -> Option<Window> {
 }
 
 /// Zones come from the table compiled in, so they don't depend on the image. Its names are exactly IANA's.
-fn timezone(reader: &mut Reader, fields: &Map<String, Value>, path: &str) -> Option<Tz> {
+pub(super) fn timezone(reader: &mut Reader, fields: &Map<String, Value>, path: &str) -> Option<Tz> {
     let expected = "an IANA zone name, such as Europe/Berlin or UTC (no abbreviation, no offset)";
     if present(fields, "timezone").is_none() {
         reader.missing(&format!("{path}.timezone"), expected);

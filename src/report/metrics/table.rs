@@ -27,6 +27,9 @@ pub const METRICS: &[Metric] = &[
     gauge("noderotation_blocked", "1 while a fatal finding stops every start.", |pool| {
         flag(pool.assessment.findings.iter().any(|finding| finding.code.level() == Level::Fatal))
     }),
+    gauge("noderotation_suspended", "1 while the pool's policy is suspended: nothing starts.", |pool| {
+        flag(pool.assessment.gates.iter().any(|gate| gate.code == "suspended"))
+    }),
     gauge(
         "noderotation_freeze_until_timestamp",
         "Until when the operator's freeze stops every start, in Unix seconds; 0 without one.",

@@ -29,7 +29,9 @@ pub fn failed(scene: &Scene<'_>, policy: &Policy, assessment: Assessment, claim:
     }
     let rules = scene.rules(&policy.settings);
     // A retry is a new attempt: it passes every gate of a start, the static one included.
-    let may_start = gates::closed(scene, policy, &assessment.findings).is_empty() && rules.backoff_until(claim).is_none();
+    // The place among those in flight is its own already.
+    let closed = gates::closed(scene, policy, &assessment.findings);
+    let may_start = closed.iter().all(|gate| gate.code == "max-in-flight") && rules.backoff_until(claim).is_none();
     if may_start {
         match attempt::surge(scene, policy, claim)? {
             Ok(surge) if surge.shortfall.is_none() => {

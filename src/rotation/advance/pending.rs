@@ -1,5 +1,7 @@
 //! `pending`: the surge is awaited, the old Node held. Every pass re-asserts what it wants; at readyTimeout all is undone.
 
+use std::collections::BTreeSet;
+
 use chrono::TimeDelta;
 
 use super::released;
@@ -8,6 +10,7 @@ use crate::{
         events::Reason,
         karpenter::NodeClaim,
         keys,
+        meta::Meta,
         time::{Time, format_duration, later, to_annotation},
     },
     policy::Policy,
@@ -21,12 +24,12 @@ use crate::{
         step::{Action, Assessment, Planned, Say, Step},
     },
     surge::{self, PlaceholderState, placeholder_name},
-    view::Missing,
+    view::{Missing, Need},
 };
 
 /// The step of a pool whose claim waits for its surge.
 pub fn pending(scene: &Scene<'_>, policy: &Policy, assessment: Assessment, claim: &NodeClaim) -> Result<Step, Missing> {
-    let started = started(scene.now, claim);
+    let started = started(scene.now, &claim.metadata);
     let timeout = policy.settings.ready_timeout;
     if scene.now - started > timeout {
         return rollback(scene, assessment, claim, Cause::Timeout(timeout));
@@ -67,9 +70,11 @@ pub fn pending(scene: &Scene<'_>, policy: &Policy, assessment: Assessment, claim
     }
 }
 
-/// An attempt's start that can't be read, or lies in the future, is stamped anew by this pass.
-fn started(now: Time, claim: &NodeClaim) -> Time {
-    claim.metadata.stamp(keys::STARTED_AT).time().filter(|started| *started <= now).unwrap_or(now)
+/// When the attempt began. What [`Effect::BeginAttempt`] stamps anew (a start that can't be read, lies in the future, or
+/// stands on a claim that isn't `pending`) begins now.
+fn started(now: Time, claim: &Meta) -> Time {
+    let stamped = claim.stamp(keys::STARTED_AT).time().filter(|started| *started <= now);
+    stamped.filter(|_| State::of(claim) == State::Pending).unwrap_or(now)
 }
 
 /// The claim whose Node the placeholder is bound to.
@@ -143,28 +148,39 @@ pub enum Cause {
 /// The rollback (§6): what the attempt brought up, the placeholder, the marks; then `failed`, announced with the count
 /// that its write produced; then the pause and the total.
 pub fn rollback(scene: &Scene<'_>, assessment: Assessment, claim: &NodeClaim, cause: Cause) -> Result<Step, Missing> {
-    let (name, started) = (&claim.metadata.name, started(scene.now, claim));
+    let (name, started) = (&claim.metadata.name, started(scene.now, &claim.metadata));
     let state = PlaceholderState::of(scene.view.placeholders.get(&placeholder_name(name)));
     let (detail, why) = match cause {
         Cause::Timeout(timeout) => {
             let timeout = format_duration(timeout);
             (
                 format!("readyTimeout {timeout} has passed without a Ready surge for NodeClaim {name}"),
-                format!("no Ready surge within readyTimeout {timeout}; the placeholder was {state}"),
+                format!("no Ready surge within readyTimeout {timeout}: {state}"),
             )
         }
         Cause::Operator => {
-            (format!("rolls back the rotation of NodeClaim {name}"), format!("aborted by the operator; the placeholder was {state}"))
+            (format!("rolls back the rotation of NodeClaim {name}"), format!("aborted by the operator: {state}"))
         }
     };
     let action = Action { code: "rollback", detail };
     let mut step = Step::of(assessment, action);
+    // A pass that doesn't own the attempt any more (the claim is being deleted, or has moved on) touches nothing (§5.2).
+    step.effects = attempt::begin(scene, claim, &[State::Pending]);
     let noted = claim.metadata.annotation(keys::SURGE_CLAIM).and_then(|name| scene.claim(name));
     let induced = noted.or_else(|| induced(scene, claim, &state)).filter(|induced| induced.metadata.name != *name);
-    for came in scene.claims.iter().filter(|came| surge::came_after(came, started) && !came.metadata.is_deleting()) {
-        let is_induced = induced.is_some_and(|induced| induced.metadata.name == came.metadata.name);
-        let unready = came.is("Registered") && !came.is("Initialized");
-        let Some(node) = came.node().filter(|_| is_induced || unready) else { continue };
+    let is_induced = |came: &NodeClaim| induced.is_some_and(|induced| induced.metadata.name == came.metadata.name);
+    let is_unready = |came: &NodeClaim| came.is("Registered") && !came.is("Initialized");
+    let came = scene.claims.iter().filter(|came| surge::came_after(came, started) && !came.metadata.is_deleting());
+    let came = came.filter(|came| is_induced(came) || is_unready(came)).filter_map(|came| Some((*came, came.node()?)));
+    let came: Vec<(&NodeClaim, &str)> = came.collect();
+    // Asked for together: there are few rounds, and any number of claims.
+    let unread: BTreeSet<Need> =
+        came.iter().filter_map(|(_, node)| scene.view.pods_on(node).err()).flat_map(|Missing(needs)| needs).collect();
+    if !unread.is_empty() {
+        return Err(Missing(unread));
+    }
+    for (came, node) in came {
+        let (is_induced, unready) = (is_induced(came), is_unready(came));
         let pods = scene.view.pods_on(node)?;
         if (is_induced && surge::reapable(came, started, name, pods)) || surge::reapable_unready(came, scene.name(), started, name, pods) {
             let reap = Effect::ReapClaim { claim: came.metadata.name.clone(), uid: came.metadata.uid.clone() };

@@ -9,6 +9,7 @@ impl Effect {
         match self {
             Self::Anchor { .. } | Self::StartFallback { .. } => "no rotation is anchored, and the pool is not being deleted".into(),
             Self::MirrorDraining { claim, .. } | Self::Release { claim, .. } => format!("the anchor names {claim}"),
+            Self::SettleWindows { .. } => "no rotation is anchored, and the note is the one that was judged".into(),
             Self::DropOrphans { .. } | Self::ForgetPoolWriter { .. } => "no rotation is anchored".into(),
             Self::BeginAttempt { from, .. } => format!("its state is {}, and it is not being deleted", states(from)),
             Self::NoteSurgeClaim { .. } | Self::MarkFailed { .. } => "its state is pending".into(),

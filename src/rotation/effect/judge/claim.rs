@@ -71,7 +71,7 @@ pub fn retry_count(claim: &Meta) -> u32 {
 }
 
 /// An attempt's start is stamped once; one that can't be read, or lies in the future, is stamped anew, so that the
-/// attempt stays bounded.
+/// attempt stays bounded. What stands on a claim that isn't `pending` is of no attempt: this one gets its whole time.
 fn begin(meta: &Meta, from: &[State], at: Time, pass: &str) -> Verdict {
     let state = State::of(meta);
     if !from.contains(&state) {
@@ -87,14 +87,8 @@ fn begin(meta: &Meta, from: &[State], at: Time, pass: &str) -> Verdict {
     if state == State::Pending && started {
         return Verdict::Already;
     }
-    let mut patch = Patch::signed(meta, pass);
-    if state != State::Pending {
-        patch = patch.set(keys::STATE, State::Pending.as_str());
-    }
-    if !started {
-        patch = patch.set(keys::STARTED_AT, to_annotation(at));
-    }
-    Verdict::Patch(patch.build())
+    let patch = Patch::signed(meta, pass).set(keys::STARTED_AT, to_annotation(at));
+    Verdict::Patch(if state == State::Pending { patch } else { patch.set(keys::STATE, State::Pending.as_str()) }.build())
 }
 
 fn failed(meta: &Meta, at: Time, pass: &str) -> Patch {

@@ -35,6 +35,7 @@ pub(super) fn judge(effect: &Effect, pool: &NodePool, pass: &str) -> Verdict {
             Ok(()) => Verdict::Patch(release(pool, *end, *at, pass).build()),
             Err(verdict) => verdict,
         },
+        Effect::SettleWindows { from, to, missed, .. } => settle_windows(meta, from.as_deref(), to, *missed),
         Effect::DropOrphans { .. } => drop_orphans(meta),
         Effect::ForgetPoolWriter { .. } => match meta.annotation(keys::WRITTEN_BY) {
             None => Verdict::Already,
@@ -146,6 +147,24 @@ fn release(pool: &NodePool, end: End, at: Time, pass: &str) -> Patch {
         patch = patch.set(keys::LAST_FAILURE_AT, to_annotation(latest(meta, keys::LAST_FAILURE_AT, failed_at)));
     }
     if ended == Ended::Nothing { patch } else { patch.set(keys::TOTALS, totals.to_annotation()) }
+}
+
+/// Stamp and total move in one write, so a window counts once whatever dies when.
+fn settle_windows(meta: &Meta, from: Option<&str>, to: &str, missed: u64) -> Verdict {
+    match meta.annotation(keys::WINDOW_SETTLED_AT) {
+        Some(stamp) if stamp == to => Verdict::Already,
+        _ if meta.annotation(keys::ACTIVE_ROTATION).is_some() => Verdict::NotMine("a rotation is anchored".into()),
+        stamp if stamp != from => Verdict::NotMine("another pass has judged the windows".into()),
+        _ => {
+            let patch = Patch::of(meta).set(keys::WINDOW_SETTLED_AT, to);
+            if missed == 0 {
+                return Verdict::Patch(patch.build());
+            }
+            let mut totals = Totals::of(meta).unwrap_or_default();
+            totals.window_missed = totals.window_missed.saturating_add(missed);
+            Verdict::Patch(patch.set(keys::TOTALS, totals.to_annotation()).build())
+        }
+    }
 }
 
 fn drop_orphans(meta: &Meta) -> Verdict {

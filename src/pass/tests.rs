@@ -1,0 +1,4 @@
+//! Whole passes over a cluster in memory: every story of a rotation, and the same story with a fault at each of its writes.
+
+mod memory;
+mod stories;

@@ -102,6 +102,8 @@ pub struct Census {
     pub due: usize,
     /// Those of the due ones that are opted out, by name.
     pub opted_out: BTreeSet<String>,
+    /// When those that are eligible or in backoff were triggered: what a window that closes leaves behind.
+    pub outstanding: Vec<Time>,
     /// The earliest deadline of a claim that isn't being deleted.
     pub next_deadline: Option<Time>,
     /// The largest retry count.
@@ -202,6 +204,9 @@ impl Rules<'_> {
             && lifetime <= lead
         {
             census.short_lead.push(name.clone());
+        }
+        if matches!(bucket, Bucket::Eligible | Bucket::InBackoff) {
+            census.outstanding.extend(triggered_at);
         }
         match bucket {
             Bucket::Eligible => census.candidates.push(Candidate {

@@ -23,3 +23,4 @@ pub mod totals;
 
 #[cfg(test)]
 pub(crate) mod tests;
+mod windows;

@@ -60,6 +60,14 @@ pub enum ConnectError {
 /// # Errors
 /// [`ConnectError`].
 pub async fn connect(target: &Target) -> Result<Client, ConnectError> {
+    reach(target).await.map(|(client, _)| client)
+}
+
+/// Makes a client, and tells the URL of its server: when nobody answers, that is what has to be named.
+///
+/// # Errors
+/// [`ConnectError`].
+pub async fn reach(target: &Target) -> Result<(Client, Uri), ConnectError> {
     tls::choose_provider();
     let mut config = configure(target).await?;
     config.default_retry = false;
@@ -72,7 +80,10 @@ pub async fn connect(target: &Target) -> Result<Client, ConnectError> {
     let agent = HeaderValue::from_static(concat!("noderotation/", env!("CARGO_PKG_VERSION")));
     config.headers.push((header::USER_AGENT, agent));
     let server = config.cluster_url.clone();
-    Ok(ClientBuilder::try_from(config).map_err(|cause| ConnectError::Client { server, cause: Box::new(cause) })?.build())
+    match ClientBuilder::try_from(config) {
+        Ok(builder) => Ok((builder.build(), server)),
+        Err(cause) => Err(ConnectError::Client { server, cause: Box::new(cause) }),
+    }
 }
 
 async fn configure(target: &Target) -> Result<Config, ConnectError> {

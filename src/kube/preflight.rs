@@ -60,10 +60,11 @@ pub enum PreflightError {
 pub async fn preflight(api: &Api) -> Result<(), PreflightError> {
     let [pools, claims, policies] = NEEDED.map(|(path, resource, hint)| prove(api, path, resource, hint));
     let proofs = futures::join!(pools, claims, policies);
+    proofs.0.and(proofs.1).and(proofs.2)?;
     if !api.clock.is_of_server() {
         tracing::warn!("the API server's answers carry no Date: the local clock is used");
     }
-    proofs.0.and(proofs.1).and(proofs.2)
+    Ok(())
 }
 
 async fn prove(api: &Api, path: &str, resource: &'static str, hint: &'static str) -> Result<(), PreflightError> {

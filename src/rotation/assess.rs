@@ -54,6 +54,7 @@ pub fn assess(scene: &Scene<'_>) -> Result<Assessment, Missing> {
     assessment.next_deadline = census.next_deadline;
     assessment.retry_count = census.retry_count;
     assessment.next_change = census.next_change;
+    assessment.outstanding = census.outstanding;
     assessment.census = census.buckets;
     assessment.candidates = census.candidates;
     Ok(assessment)

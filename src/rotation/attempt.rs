@@ -9,7 +9,7 @@ use super::{
     effect::Effect,
     notice::{Notice, Regarding},
     scene::Scene,
-    start::{forget_writer, give_up, release},
+    start::{give_up, release_refused},
     state::State,
     step::Planned,
 };
@@ -19,7 +19,6 @@ use crate::{
         karpenter::{Node, NodeClaim},
     },
     policy::Policy,
-    rotation::effect::End,
     surge::{self, BeyondBand, Doubt, Dropped, Limited, Reservation, SurgeError, SurgeRequest},
     view::{Missing, Need},
 };
@@ -120,7 +119,7 @@ fn merge(missing: [Option<Missing>; 3]) -> Missing {
 pub fn begin(scene: &Scene<'_>, claim: &NodeClaim, from: &'static [State]) -> Vec<Planned> {
     let name = &claim.metadata.name;
     let begin = Effect::BeginAttempt { claim: name.clone(), from, at: scene.now };
-    vec![Planned::new(begin).refused(None, vec![release(scene, name, End::WithoutOutcome), forget_writer(scene)])]
+    vec![Planned::new(begin).refused(None, release_refused(scene, claim).into())]
 }
 
 /// Freezes and cordons the claim's Node. A Node that is gone has nothing to hold.

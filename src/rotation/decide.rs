@@ -11,6 +11,7 @@ use super::{
     start,
     step::{Action, Assessment, Gate, Planned, Step},
     sweep::sweep,
+    windows,
 };
 use crate::{
     api::{karpenter::NodeClaim, keys, time::Time},
@@ -169,6 +170,7 @@ fn step(scene: &Scene<'_>) -> Result<Step, Missing> {
         (None, None) => idle(assessment),
     };
     step.conditions.extend(assess::conditions(scene, &step.assessment));
+    step.aside.extend(scene.policy.and_then(|policy| windows::settlement(scene, policy, &step.assessment)));
     Ok(step)
 }
 

@@ -3,7 +3,7 @@
 
 use super::{
     attempt::Surge,
-    effect::Effect,
+    effect::{Effect, Fresh},
     notice::{Notice, Regarding},
     scene::Scene,
     state::State,
@@ -12,6 +12,7 @@ use super::{
 use crate::{
     api::{events::Reason, karpenter::NodeClaim},
     candidates::{Bucket, Candidate},
+    surge,
     view::{Answer, Missing},
 };
 
@@ -74,7 +75,18 @@ pub fn surge(scene: &Scene<'_>, claim: &NodeClaim, surge: &Surge) -> Result<Rehe
             return Ok(Rehearsed::Refused(refusal(scene, claim, write, *status, words)));
         }
     }
-    Ok(Rehearsed::Agreed(Vec::new()))
+    let created = answers.get(2).and_then(|answer| match answer {
+        Answer::Agreed { after: Some(after) } => match after.as_ref() {
+            Fresh::Pod(pod) => Some(pod),
+            _ => None,
+        },
+        _ => None,
+    });
+    let mutated = created.and_then(|created| surge::mutated(&surge.pod, created)).map(|how| {
+        let message = format!("The placeholder for NodeClaim {} would not be created as it was sent: {how}", claim.metadata.name);
+        Notice::new(Reason::SurgeMutated, scene.regarding(), scene.name(), message)
+    });
+    Ok(Rehearsed::Agreed(mutated.into_iter().collect()))
 }
 
 /// Rehearses the deletion of a forceful fallback.

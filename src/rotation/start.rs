@@ -3,7 +3,7 @@
 use super::{
     attempt::{self, Surge},
     effect::{Effect, End},
-    notice::{Notice, Regarding},
+    notice::Notice,
     rehearsal::{self, Rehearsed},
     scene::{Scene, restore},
     state::State,
@@ -130,17 +130,16 @@ pub fn give_up(scene: &Scene<'_>, claim: &NodeClaim) -> Vec<Planned> {
     let listed = |node: &str| scene.view.marked.get(node).is_some_and(|node| node.metadata.annotation(keys::SURGE_FOR) == Some(name));
     undo.extend(claim.node().filter(|node| !listed(node)).map(|node| restore(node, name)));
     undo.push(Planned::new(Effect::ClearClaim { claim: name.clone() }).gone_is_fine());
-    undo.push(release(scene, name, End::WithoutOutcome).say(Say::Notice(Notice::new(
-        Reason::RotationReleased,
-        scene.regarding(),
-        scene.name(),
-        format!(
-            "The rotation of NodeClaim {} is given up: the API server refused one of its writes.",
-            Regarding::claim(&claim.metadata).name
-        ),
-    ))));
-    undo.push(forget_writer(scene));
+    undo.extend(release_refused(scene, claim));
     undo
+}
+
+/// Releases the anchor of an attempt that was refused, and says so: its start has been announced.
+pub fn release_refused(scene: &Scene<'_>, claim: &NodeClaim) -> [Planned; 2] {
+    let name = &claim.metadata.name;
+    let message = format!("The rotation of NodeClaim {name} is given up: the API server refused one of its writes.");
+    let notice = Notice::new(Reason::RotationReleased, scene.regarding(), scene.name(), message);
+    [release(scene, name, End::WithoutOutcome).say(Say::Notice(notice)), forget_writer(scene)]
 }
 
 /// Releases the anchor.

@@ -147,6 +147,8 @@ pub struct Assessment {
     pub census: BTreeMap<Bucket, usize>,
     /// Eligible candidates, in order.
     pub candidates: Vec<Candidate>,
+    /// When the claims that are eligible or in backoff were triggered.
+    pub outstanding: Vec<Time>,
     /// The derivation for the pool's template.
     pub derivation: Option<Derivation>,
     /// Findings on the pool.

@@ -15,6 +15,8 @@ mod judge;
 mod nodes;
 mod pending;
 mod properties;
+mod rehearsal;
 mod rollback;
 mod start;
 mod sweep;
+mod wishes;

@@ -3,6 +3,16 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod audit;
+mod chronicle;
+mod drains;
+mod expiry;
+mod failures;
+mod gates;
+mod governance;
+mod metrics;
 mod passes;
 mod policy;
+mod pools;
+mod refusals;
 mod rotation;

@@ -90,6 +90,12 @@ impl Passes {
         annotation(&self.pool(pool).await, key)
     }
 
+    /// The status of a RotationPolicy.
+    pub async fn status(&self, policy: &str) -> Value {
+        let text = self.plane.run_kubectl(&["get", "rotpol", policy, "--output=json"], "").await.unwrap();
+        serde_json::from_str::<Value>(&text).unwrap()["status"].clone()
+    }
+
     /// The totals of a pool.
     pub async fn totals(&self, pool: &str) -> Value {
         self.pool_annotation(pool, "totals").await.map_or(Value::Null, |text| serde_json::from_str(&text).unwrap())
@@ -128,6 +134,18 @@ impl Passes {
         events.iter().map(|event| (text(&event["reason"]), text(&event["note"]))).collect()
     }
 
+    /// The reasons of the Events about one object, in alphabetical order.
+    pub async fn told_about(&self, name: &str) -> Vec<String> {
+        let field = format!("--field-selector=regarding.name={name}");
+        let list =
+            self.plane.run_kubectl(&["get", "events.v1.events.k8s.io", "--namespace=default", "--output=json", &field], "").await.unwrap();
+        let list: Value = serde_json::from_str(&list).unwrap();
+        let ours = list["items"].as_array().unwrap().iter().filter(|event| event["reportingController"] == "noderotation.io/noderotation");
+        let mut reasons: Vec<String> = ours.map(|event| event["reason"].as_str().unwrap().to_owned()).collect();
+        reasons.sort();
+        reasons
+    }
+
     /// How often an Event with this reason was told.
     pub async fn count(&self, reason: &str) -> usize {
         self.events().await.iter().filter(|(told, _)| told == reason).count()
@@ -135,7 +153,22 @@ impl Passes {
 }
 
 impl Pass {
-    fn of(output: Output) -> Self {
+    /// The log lines, each of which must be a JSON object.
+    pub fn lines(&self) -> Vec<Value> {
+        self.log.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect()
+    }
+
+    /// The summary of a pool, and its action.
+    pub fn summary(&self, pool: &str) -> Value {
+        let lines = self.lines();
+        let mut of_pool = lines.into_iter().filter(|line| line["nodepool"] == pool && line["action"].is_string());
+        let summary = of_pool.next().unwrap_or_else(|| panic!("no summary of {pool}:\n{}", self.log));
+        assert!(of_pool.next().is_none(), "several summaries of {pool}:\n{}", self.log);
+        summary
+    }
+
+    /// What a process that has ended came to.
+    pub fn of(output: Output) -> Self {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         Self { code: output.status.code(), log: text(&output.stderr), stdout: text(&output.stdout) }
     }

@@ -19,7 +19,7 @@ use crate::{
     cluster::{Cluster, Failure},
     kube::{
         call::chain,
-        connect::{Target, connect},
+        connect::{Target, reach},
         session::{Session, Terms},
         stop::{Signal, Stop},
     },
@@ -133,10 +133,10 @@ async fn open(options: &RunOptions, stop: &Stop, clock: &LogClock) -> Result<Ses
     let ConnectOptions { kubeconfig, context, impersonate, request_timeout } = options.connect.clone();
     let target = Target { kubeconfig, context, impersonate };
     let connected = tokio::select! {
-        connected = connect(&target) => connected,
+        connected = reach(&target) => connected,
         _ = stop.wait() => return Err(Ended::quiet(ExitCode::Failed)),
     };
-    let client = connected.map_err(|error| {
+    let (client, server) = connected.map_err(|error| {
         tracing::error!("no connection: {}", chain(&error));
         Ended::early(ExitCode::NotConnected, Stage::Connect)
     })?;
@@ -147,7 +147,7 @@ async fn open(options: &RunOptions, stop: &Stop, clock: &LogClock) -> Result<Ses
         stop: stop.clone(),
     };
     let session = Session::open(client, terms).await.map_err(|error| {
-        tracing::error!("preflight failed: {}", chain(&error));
+        tracing::error!(%server, "preflight failed: {}", chain(&error));
         Ended::early(ExitCode::NotConnected, Stage::Preflight)
     })?;
     // The first and only one to set it.
@@ -198,7 +198,13 @@ async fn report(options: &RunOptions, ended: &Ended, finished: Time, took: Durat
         ended.report.pools.values().map(|pool| PoolReport { assessment: &pool.assessment, totals: &pool.totals }).collect();
     let failed = ended.report.pools.values().filter(|pool| pool.failed).count();
     if ended.extent != Extent::HeldElsewhere {
-        tracing::info!(pools = pools.len(), failed, exit = ended.code.code(), milliseconds = took.as_millis(), "the pass is done");
+        tracing::info!(
+            pools = pools.len(),
+            failed,
+            exit = ended.code.code(),
+            milliseconds = u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+            "the pass is done"
+        );
     }
     let Some(text) = text(&facts, &pools) else { return };
     if let Some(file) = &options.metrics_file

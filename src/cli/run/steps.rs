@@ -38,6 +38,7 @@ fn one(text: &mut String, pool: &str, step: &Step) {
     for finding in &assessment.findings {
         let _ = writeln!(text, "  finding {}: {}", finding.code.name(), finding.message);
     }
+    effects(text, &step.aside);
     effects(text, &step.effects);
 }
 

@@ -4,6 +4,7 @@
 use std::{
     cell::{RefCell, RefMut},
     collections::{BTreeMap, BTreeSet},
+    pin::Pin,
 };
 
 use serde_json::{Value, json};
@@ -14,12 +15,13 @@ use crate::{
         time::{Time, to_annotation},
     },
     cluster::{Cluster, Failure},
+    pass::{PassReport, pass},
     rotation::{
         effect::{Effect, Fresh, Kind, Outcome, Target, Verdict, apply},
         notice::Notice,
         tests::{
             check::words,
-            fleet::{Fleet, Object, merge, typed},
+            fleet::{Fleet, Object, config, merge, typed},
         },
     },
     view::{Need, View},
@@ -34,6 +36,10 @@ pub enum Fault {
     DieAfter,
     /// The write is stored, and its answer is an error.
     LoseAnswer,
+    /// Another process does a whole pass right before the write, as if no Lease kept it out.
+    Rival,
+    /// The API server refuses the write.
+    Refuse,
 }
 
 pub struct State {
@@ -72,6 +78,28 @@ impl Memory {
 
     pub fn state(&self) -> RefMut<'_, State> {
         self.0.borrow_mut()
+    }
+
+    /// The rival's pass comes once, where the next write is the one of the fault.
+    async fn let_a_rival_in(&self, effect: &Effect) {
+        let ours = {
+            let mut state = self.state();
+            let is_write = |state: &State| {
+                let fresh = state.fresh(&effect.target());
+                matches!(apply(effect, fresh.as_ref(), "rival"), Verdict::Patch(_) | Verdict::Create(_) | Verdict::Delete { .. })
+            };
+            if state.fault != Some((state.writes + 1, Fault::Rival)) || !is_write(&state) {
+                return;
+            }
+            state.fault = None;
+            let ours = state.pass;
+            state.pass = 1000;
+            ours
+        };
+        let config = config();
+        let rival: Pin<Box<dyn Future<Output = PassReport> + '_>> = Box::pin(pass(self, &config, 1));
+        rival.await;
+        self.state().pass = ours;
     }
 
     /// Another process starts.
@@ -191,6 +219,7 @@ impl Cluster for Memory {
     }
 
     async fn apply(&self, effect: &Effect) -> Result<Outcome, Failure> {
+        self.let_a_rival_in(effect).await;
         let mut state = self.state();
         if state.dead {
             return Err(interrupted());
@@ -209,6 +238,9 @@ impl Cluster for Memory {
         if fault == Some(Fault::DieBefore) {
             state.dead = true;
             return Err(interrupted());
+        }
+        if fault == Some(Fault::Refuse) {
+            return Ok(Outcome::Refused { status: 403, words: "not allowed".into() });
         }
         state.write(effect, verdict);
         match fault {

@@ -109,7 +109,7 @@ async fn everywhere(fleet: impl Fn() -> Fleet, world: World) -> String {
         (state.writes, left(&state), told(&state), state.log.join("\n"))
     };
     assert!(said.values().all(|count| *count == 1), "{said:?}");
-    for fault in [Fault::DieBefore, Fault::DieAfter, Fault::LoseAnswer] {
+    for fault in [Fault::DieBefore, Fault::DieAfter, Fault::LoseAnswer, Fault::Rival] {
         for at in 1..=writes {
             let cluster = Memory::new(fleet(), now());
             cluster.state().fault = Some((at, fault));
@@ -174,7 +174,7 @@ async fn a_rotation_succeeds_once_wherever_it_is_interrupted() {
     pass 1 write 5: create the placeholder of a (cpu 1)
     pass 2 write 6: note that b came for a
     pass 2 write 7: freeze node-b for a
-    pass 2 write 8: mirror draining of a on web at 2026-12-02T03:01:00Z, surge 1m
+    pass 2 write 8: mirror draining of a on web at 2026-12-02T03:01:00Z, surge provisioned 1m
     pass 2 write 9: mark a draining from [Pending]
     pass 2 write 10: delete claim a (uid-a)
     pass 2 write 11: delete the placeholder rotation/noderotation-surge-a of a
@@ -182,7 +182,7 @@ async fn a_rotation_succeeds_once_wherever_it_is_interrupted() {
     pass 4 write 13: release web from a at 2026-12-02T03:03:00Z: Gone
     pass 4 write 14: unsign web
     told ["RotationCompleted web", "RotationStarted web"]
-    NodePool web: last-rotation-at totals
+    NodePool web: last-rotation-at totals window-settled-at
       success 1, failure 0, expired 0, fallback 0, surges 1, drains 1
     NodeClaim b: 
     NodeClaim c: 
@@ -206,7 +206,7 @@ async fn a_rollback_counts_once_wherever_it_is_interrupted() {
     pass 17 write 9: release web from a at 2026-12-02T03:16:00Z: Failed at 2026-12-02T03:16:00Z
     pass 17 write 10: unsign web
     told ["RotationFailed a", "RotationStarted web"]
-    NodePool web: last-failure-at totals
+    NodePool web: last-failure-at totals window-settled-at
       success 0, failure 1, expired 0, fallback 0, surges 0, drains 0
     NodeClaim a: failed-at retry-count state written-by
     NodeClaim c: 
@@ -245,7 +245,7 @@ async fn a_rollback_reaps_what_came_wherever_it_is_interrupted() {
     pass 17 write 11: release web from a at 2026-12-02T03:16:00Z: Failed at 2026-12-02T03:16:00Z
     pass 17 write 12: unsign web
     told ["RotationFailed a", "RotationStarted web"]
-    NodePool web: last-failure-at totals
+    NodePool web: last-failure-at totals window-settled-at
       success 0, failure 1, expired 0, fallback 0, surges 0, drains 0
     NodeClaim a: failed-at retry-count state written-by
     NodeClaim b deleting: 
@@ -276,7 +276,7 @@ async fn a_force_expiry_counts_once_wherever_it_is_interrupted() {
     pass 3 write 9: release web from a at 2026-12-02T03:02:00Z: Expired
     pass 3 write 10: unsign web
     told ["RotationExpired a", "RotationStarted web"]
-    NodePool web: totals
+    NodePool web: totals window-settled-at
       success 0, failure 0, expired 1, fallback 0, surges 0, drains 0
     NodeClaim c: 
     Node node-c: 
@@ -304,7 +304,7 @@ async fn so_does_one_whose_claim_is_gone_at_once() {
     pass 3 write 7: release web from a at 2026-12-02T03:02:00Z: Gone
     pass 3 write 8: unsign web
     told ["RotationExpired a", "RotationStarted web"]
-    NodePool web: totals
+    NodePool web: totals window-settled-at
       success 0, failure 0, expired 1, fallback 0, surges 0, drains 0
     NodeClaim c: 
     Node node-c: 
@@ -325,7 +325,7 @@ async fn a_fallback_counts_once_wherever_it_is_interrupted() {
     pass 3 write 4: release web from a at 2026-12-02T03:02:00Z: Gone
     pass 3 write 5: unsign web
     told ["ForcefulFallback web", "RotationCompleted web"]
-    NodePool web: last-rotation-at totals
+    NodePool web: last-rotation-at totals window-settled-at
       success 1, failure 0, expired 0, fallback 1, surges 0, drains 1
     NodeClaim c: 
     Node node-c: 
@@ -352,7 +352,7 @@ async fn lost_governance_leaves_nothing_wherever_it_is_interrupted() {
     pass 3 write 9: release web from a at 2026-12-02T03:02:00Z: WithoutOutcome
     pass 3 write 10: unsign web
     told ["GovernanceLost web", "RotationStarted web"]
-    NodePool web: 
+    NodePool web: window-settled-at
       success 0, failure 0, expired 0, fallback 0, surges 0, drains 0
     NodeClaim a: 
     NodeClaim c: 
@@ -387,7 +387,7 @@ async fn a_rotation_that_loses_its_policy_while_it_drains_is_left_to_its_end() {
     pass 1 write 5: create the placeholder of a (cpu 1)
     pass 2 write 6: note that b came for a
     pass 2 write 7: freeze node-b for a
-    pass 2 write 8: mirror draining of a on web at 2026-12-02T03:01:00Z, surge 1m
+    pass 2 write 8: mirror draining of a on web at 2026-12-02T03:01:00Z, surge absorbed 1m
     pass 2 write 9: mark a draining from [Pending]
     pass 2 write 10: delete claim a (uid-a)
     pass 2 write 11: delete the placeholder rotation/noderotation-surge-a of a
@@ -397,13 +397,53 @@ async fn a_rotation_that_loses_its_policy_while_it_drains_is_left_to_its_end() {
     pass 4 write 15: unsign web
     ");
     assert_snapshot!(left(&cluster.state()), @r"
-    NodePool web: 
+    NodePool web: window-settled-at
       success 0, failure 0, expired 0, fallback 0, surges 0, drains 0
     NodeClaim b: 
     NodeClaim c: 
     Node node-b: 
     Node node-c: 
     Pod app-c:
+    ");
+}
+
+#[tokio::test]
+async fn a_start_that_is_refused_anywhere_leaves_nothing_and_says_so() {
+    let mut lines = Vec::new();
+    for at in 1..=5 {
+        let cluster = Memory::new(two_claims(fleet()), now());
+        let before = left(&cluster.state());
+        cluster.state().fault = Some((at, Fault::Refuse));
+        cluster.next_pass();
+        let report = pass(&cluster, &config(), 1).await;
+        let state = cluster.state();
+        assert_eq!(left(&state), before, "refused at write {at}");
+        assert!(report.failed() && report.pools["web"].failed && report.pools["web"].assessment.in_flight.is_none());
+        let told: Vec<&str> = state.told.iter().map(|notice| notice.reason).collect();
+        lines.push(format!("{at}: {}", told.join(" ")));
+    }
+    assert_snapshot!(lines.join("\n"), @r"
+    1: 
+    2: RotationStarted RotationReleased
+    3: RotationStarted RotationReleased SurgeRefused
+    4: RotationStarted RotationReleased SurgeRefused
+    5: RotationStarted RotationReleased SurgeRefused
+    ");
+}
+
+#[tokio::test]
+async fn a_refused_delete_keeps_the_gate_and_is_tried_again() {
+    let cluster = Memory::new(two_claims(fleet()), now());
+    cluster.state().fault = Some((10, Fault::Refuse));
+    until_rest(&cluster, karpenter).await;
+    let state = cluster.state();
+    assert!(state.told.iter().any(|notice| notice.reason == "DeleteRefused" && notice.message.ends_with("(403): not allowed")));
+    assert_snapshot!(state.log[9..].join("\n"), @r"
+    pass 3 write 11: delete claim a (uid-a)
+    pass 3 write 12: delete the placeholder rotation/noderotation-surge-a of a
+    pass 5 write 13: restore node-b from a
+    pass 5 write 14: release web from a at 2026-12-02T03:04:00Z: Gone
+    pass 5 write 15: unsign web
     ");
 }
 

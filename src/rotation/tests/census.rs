@@ -89,7 +89,7 @@ fn the_backoff_doubles_up_to_eight_times_and_ends_when_a_window_opens() {
     let waits = |retries: &str, failed_at: &str| {
         let claim = fleet().claim("a", |claim| claim.state("failed").note(keys::FAILED_AT, failed_at).note(keys::RETRY_COUNT, retries));
         let step = only_step(&claim, at("2026-12-02T02:00:00Z"));
-        step.assessment.next_change.map_or("no longer".to_owned(), |until| crate::api::time::to_annotation(until))
+        step.assessment.next_change.map_or("no longer".to_owned(), crate::api::time::to_annotation)
     };
     let inside = "2026-12-02T02:00:00Z";
     let told: Vec<String> =

@@ -12,6 +12,7 @@ use crate::{
         decide::{Decision, ROUNDS, decide, needs},
         effect::{Effect, End, Owner},
         notice::Notice,
+        scene::Config,
         step::{Next, Planned, Say, Step},
     },
     view::{Need, View},
@@ -49,17 +50,22 @@ pub fn only_step(fleet: &Fleet, now: Time) -> Step {
 
 /// Loads the View and reads the facts in rounds; answers what each asked for.
 pub fn read(fleet: &Fleet, now: Time) -> (View, String) {
+    read_with(fleet, now, &config())
+}
+
+/// The same under other flags.
+pub fn read_with(fleet: &Fleet, now: Time, config: &Config) -> (View, String) {
     let mut view = fleet.load();
     let mut asked = String::new();
     for _ in 0..ROUNDS {
-        let needs = needs(&view, now, &config());
+        let needs = needs(&view, now, config);
         if needs.is_empty() {
             break;
         }
         asked += &format!("asks {}\n", needs.iter().map(asks).collect::<Vec<_>>().join(", "));
         fleet.answer(&mut view, &needs);
     }
-    assert_eq!(needs(&view, now, &config()), BTreeSet::new(), "the rounds do not suffice");
+    assert_eq!(needs(&view, now, config), BTreeSet::new(), "the rounds do not suffice");
     (view, asked)
 }
 
@@ -70,6 +76,7 @@ fn asks(need: &Need) -> String {
         Need::PodsOn(node) => format!("pods on {node}"),
         Need::BudgetsIn(namespace) => format!("budgets in {namespace}"),
         Need::EventsAbout(pod) => format!("events about {pod}"),
+        Need::Rehearsal(rehearsal) => format!("rehearsal: {}", words(&rehearsal.0)),
     }
 }
 
@@ -77,6 +84,7 @@ fn render(decision: &Decision) -> String {
     let mut lines: Vec<String> = decision.sweep.iter().map(|planned| format!("sweep: {}", effect(planned))).collect();
     for (pool, step) in &decision.steps {
         lines.push(format!("{pool}: {}: {}", step.action.code, step.action.detail));
+        lines.extend(step.aside.iter().map(|planned| format!("  aside: {}", effect(planned))));
         lines.extend(step.effects.iter().map(|planned| format!("  {}", effect(planned))));
         lines.extend(step.conditions.iter().map(|notice| format!("  ! {}", told(notice))));
         lines.extend(step.error.iter().map(|error| format!("  error: {error}")));
@@ -141,10 +149,11 @@ pub fn words(effect: &Effect) -> String {
         Effect::StartFallback { pool, claim, at, failed_at } => {
             format!("anchor {pool} on {claim} as fallback at {}{}", stamp(at), after(failed_at))
         }
-        Effect::MirrorDraining { pool, claim, at, surge_wait } => {
-            let wait = surge_wait.map_or(String::new(), |wait| format!(", surge {}", format_duration(wait)));
-            format!("mirror draining of {claim} on {pool} at {}{wait}", stamp(at))
+        Effect::MirrorDraining { pool, claim, at, surge } => {
+            let surge = surge.map_or(String::new(), |(wait, path)| format!(", surge {} {}", path.as_str(), format_duration(wait)));
+            format!("mirror draining of {claim} on {pool} at {}{surge}", stamp(at))
         }
+        Effect::SettleWindows { pool, from, to, missed } => format!("settle {pool} from {from:?} to {to}, {missed} missed"),
         Effect::Release { pool, claim, end, at } => {
             let end = match end {
                 End::Failed { failed_at } => format!("Failed at {}", stamp(failed_at)),

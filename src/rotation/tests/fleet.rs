@@ -14,7 +14,7 @@ use crate::{
     policy::read,
     rotation::{effect::Kind, scene::Config},
     surge::{placeholder::PlaceholderSettings, placeholder_name, surge_for_label},
-    view::{Facts, Need, Unreadable, View},
+    view::{Answer, Facts, Need, Unreadable, View},
 };
 
 /// A Wednesday, an hour into the window.
@@ -49,7 +49,7 @@ pub fn ago(span: TimeDelta) -> String {
 
 pub fn config() -> Config {
     let placeholder = PlaceholderSettings { namespace: "rotation".into(), image: "pause".into(), pull_secrets: Vec::new() };
-    Config { cadence: mins(1), placeholder }
+    Config { cadence: mins(1), placeholder, rehearse: false, max_in_flight: None }
 }
 
 /// One object.
@@ -139,6 +139,8 @@ pub struct Fleet {
     pub said: BTreeMap<String, Vec<String>>,
     pub unreadable: Vec<Unreadable>,
     pub failing: BTreeMap<Need, String>,
+    /// Rehearsals with another answer than that the API server agrees, by kind of write and name.
+    pub answers: BTreeMap<(&'static str, String), Answer>,
 }
 
 /// A pool `web` (Wednesday and Saturday 02:00 to 06:00, 14 days, a grace of an hour), and nothing in it.
@@ -182,11 +184,12 @@ impl Fleet {
         self
     }
 
-    /// Adds a pool.
+    /// Adds a pool whose windows are settled.
     pub fn pool(self, name: &str, change: impl FnOnce(Object) -> Object) -> Self {
         let template = json!({"metadata": {}, "spec": {"expireAfter": "336h", "terminationGracePeriod": "1h"}});
         let object = json!({"metadata": {"labels": {"workload": "web"}}, "spec": {"template": template}, "status": {}});
-        self.add(Kind::NodePool, name, object, change)
+        let settled = format!("{} uid-weekly/1", ago(mins(30)));
+        self.add(Kind::NodePool, name, object, |pool| change(pool.note(keys::WINDOW_SETTLED_AT, settled)))
     }
 
     /// Annotates the pool `web`.
@@ -231,7 +234,10 @@ impl Fleet {
             "spec": {"expireAfter": "336h", "terminationGracePeriod": "1h"},
             "status": {"nodeName": node, "conditions": conditions, "allocatable": {"cpu": "4"}},
         });
-        let labels = json!({keys::NODEPOOL_LABEL: "web", keys::HOSTNAME_LABEL: node});
+        let labels = json!({
+            keys::NODEPOOL_LABEL: "web", keys::HOSTNAME_LABEL: node, keys::ZONE_LABEL: "a", "kubernetes.io/arch": "arm64",
+            "karpenter.sh/capacity-type": "spot",
+        });
         let node_object = json!({
             "metadata": {"labels": labels}, "spec": {},
             "status": {"allocatable": {"cpu": "4"}, "conditions": [{"type": "Ready", "status": "True"}]},
@@ -309,6 +315,11 @@ impl Fleet {
                 }
                 Need::EventsAbout(pod) => {
                     facts.events.insert(pod.clone(), self.said.get(pod).cloned().unwrap_or_default());
+                }
+                Need::Rehearsal(rehearsal) => {
+                    let (kind, target) = rehearsal.key();
+                    let refusal = self.answers.get(&(kind, target.name)).cloned();
+                    facts.rehearsals.insert(rehearsal.clone(), refusal.unwrap_or(Answer::Agreed { after: None }));
                 }
             }
         }

@@ -12,11 +12,12 @@ fn due() -> Fleet {
 
 #[test]
 fn a_closed_window() {
-    assert_snapshot!(check(&due(), at("2026-12-02T06:00:00Z")), @r"
+    assert_snapshot!(check(&due(), at("2026-12-02T06:00:00Z")), @r#"
     asks nodes of web
     web: gated: no start (window-closed): the next maintenance window opens at 2026-12-05T02:00:00Z
+      aside: settle web from Some("2026-12-02T02:30:00Z uid-weekly/1") to 2026-12-02T06:00:00Z uid-weekly/1, 1 missed | gone is fine | says WindowMissed
       wakes 2026-12-05T02:00:00Z
-    ");
+    "#);
     assert_snapshot!(action(&due(), at("2026-12-02T01:59:59Z")), @"gated: no start (window-closed): the next maintenance window opens at 2026-12-02T02:00:00Z");
     assert_snapshot!(action(&due(), at("2026-12-02T02:00:00Z")), @"start: starts the rotation of NodeClaim a on Node node-a, age 143h, deadline 2026-12-10T03:00:00Z");
 }
@@ -90,12 +91,13 @@ fn a_fatal_finding() {
 #[test]
 fn a_conflict_of_policies() {
     let fleet = due().policy("also", json!({"workload": "web"}), |_| ());
-    assert_snapshot!(check(&fleet, now()), @r"
+    assert_snapshot!(check(&fleet, now()), @r#"
     asks nodes of web
     web: gated: no start (conflict): the policies also, weekly match with equal specificity
+      aside: settle web from Some("2026-12-02T02:30:00Z uid-weekly/1") to 2026-12-02T03:00:00Z uid-also/1, 0 missed | gone is fine
       ! Warning PolicyConflict on NodePool web: No rotation starts: the policies also, weekly match with equal specificity
       wakes 2026-12-02T06:00:00Z
-    ");
+    "#);
 }
 
 #[test]

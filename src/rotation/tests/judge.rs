@@ -8,7 +8,7 @@ use super::{check::words, fleet::*};
 use crate::{
     api::keys,
     rotation::{
-        effect::{Effect, End, Fresh, Kind, Owner, Verdict, apply},
+        effect::{Effect, End, Fresh, Kind, Owner, SurgePath, Verdict, apply},
         state::State,
     },
 };
@@ -122,8 +122,8 @@ fn effects_on_a_pool() {
         Effect::Anchor { pool: pool.clone(), claim: claim.clone(), failed_at: None },
         Effect::Anchor { pool: pool.clone(), claim: claim.clone(), failed_at: Some(failed_at) },
         Effect::StartFallback { pool: pool.clone(), claim: claim.clone(), at, failed_at: None },
-        Effect::MirrorDraining { pool: pool.clone(), claim: claim.clone(), at, surge_wait: Some(secs(90)) },
-        Effect::MirrorDraining { pool: pool.clone(), claim: claim.clone(), at, surge_wait: None },
+        Effect::MirrorDraining { pool: pool.clone(), claim: claim.clone(), at, surge: Some((secs(90), SurgePath::Provisioned)) },
+        Effect::MirrorDraining { pool: pool.clone(), claim: claim.clone(), at, surge: None },
         release(End::Gone),
         release(End::Expired),
         release(End::Failed { failed_at }),

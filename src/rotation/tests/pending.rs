@@ -54,7 +54,7 @@ fn a_freeze_holds_what_escalates_and_nothing_else() {
       wakes 2026-12-02T03:10:01Z
     ");
     assert_snapshot!(action(&surged(|claim| claim).note(keys::FREEZE, "some day"), now()), @"await-surge: the surge for a is held until the freeze is mended or removed; the attempt times out at 2026-12-02T03:10:00Z");
-    assert_snapshot!(action(&surged(|claim| claim).note(keys::FREEZE, ago(secs(0))), now()), @"drain: Node node-b is Ready after 5m: NodeClaim a is deleted and drains");
+    assert_snapshot!(action(&surged(|claim| claim).note(keys::FREEZE, ago(secs(0))), now()), @"drain: Node node-b (provisioned) is Ready after 5m: NodeClaim a is deleted and drains");
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn gates_hold_no_rotation_that_is_in_flight() {
         .policy("also", json!({"workload": "web"}), |_| ())
         .surge("drainEstimate", json!("soon"))
         .change(Kind::NodePool, "web", |pool| pool.spec("replicas", json!(3)).deleting(mins(1)));
-    assert_snapshot!(action(&fleet, at("2026-12-02T03:09:00Z")), @"drain: Node node-b is Ready after 14m: NodeClaim a is deleted and drains");
+    assert_snapshot!(action(&fleet, at("2026-12-02T03:09:00Z")), @"drain: Node node-b (provisioned) is Ready after 14m: NodeClaim a is deleted and drains");
 }
 
 #[test]
@@ -166,13 +166,13 @@ fn a_ready_surge_drains_the_old_node() {
     assert_snapshot!(check(&surged(|claim| claim), now()), @r"
     asks nodes of web
     asks node-b
-    web: drain: Node node-b is Ready after 5m: NodeClaim a is deleted and drains
+    web: drain: Node node-b (provisioned) is Ready after 5m: NodeClaim a is deleted and drains
       begin a from [None, Pending] at 2026-12-02T03:00:00Z | instead: release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
       freeze node-a for a | gone is fine | refused: SurgeRefused | instead: delete the placeholder rotation/noderotation-surge-a of a, restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
       cordon node-a for a | gone is fine | refused: SurgeRefused | instead: delete the placeholder rotation/noderotation-surge-a of a, restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
       note that b came for a
       freeze node-b for a
-      mirror draining of a on web at 2026-12-02T03:00:00Z, surge 5m
+      mirror draining of a on web at 2026-12-02T03:00:00Z, surge provisioned 5m
       mark a draining from [Pending] | says log: the surge for NodeClaim a is Ready on Node node-b after 5m: draining
       delete claim a (uid-a) | gone is fine | refused: DeleteRefused
       delete the placeholder rotation/noderotation-surge-a of a | gone is fine
@@ -184,13 +184,13 @@ fn a_node_that_was_there_before_may_take_the_placeholder_too() {
     assert_snapshot!(check(&surged(|claim| claim.age(days(2))), now()), @r"
     asks nodes of web
     asks node-b
-    web: drain: Node node-b is Ready after 5m: NodeClaim a is deleted and drains
+    web: drain: Node node-b (absorbed) is Ready after 5m: NodeClaim a is deleted and drains
       begin a from [None, Pending] at 2026-12-02T03:00:00Z | instead: release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
       freeze node-a for a | gone is fine | refused: SurgeRefused | instead: delete the placeholder rotation/noderotation-surge-a of a, restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
       cordon node-a for a | gone is fine | refused: SurgeRefused | instead: delete the placeholder rotation/noderotation-surge-a of a, restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
       note that b came for a
       freeze node-b for a
-      mirror draining of a on web at 2026-12-02T03:00:00Z, surge 5m
+      mirror draining of a on web at 2026-12-02T03:00:00Z, surge absorbed 5m
       mark a draining from [Pending] | says log: the surge for NodeClaim a is Ready on Node node-b after 5m: draining
       delete claim a (uid-a) | gone is fine | refused: DeleteRefused
       delete the placeholder rotation/noderotation-surge-a of a | gone is fine

@@ -92,18 +92,39 @@ impl ControlPlane {
     /// As [`ControlPlane::part_filled_fleet`], with a workload of your own (its replicas are set here, its Pods must ask
     /// for 1 cpu).
     pub async fn part_fill(&self, pool: &Pool, workload: Workload, nodes: u32) -> Result<Workload, Error> {
+        self.fill_with(pool, workload, PODS_PER_PART_FILLED_NODE, nodes).await
+    }
+
+    /// As [`ControlPlane::part_filled_fleet`], with the five Pods of each Node from two workloads: three of the first, two
+    /// of the second. Each has a budget of its own, so that a drain moves two Pods at once.
+    pub async fn part_fill_two(&self, pool: &Pool, [first, second]: [Workload; 2], nodes: u32) -> Result<[Workload; 2], Error> {
+        const SECOND: u32 = 2;
+        let first = self.fill_with(pool, first, PODS_PER_PART_FILLED_NODE - SECOND, nodes).await?;
+        let second = second.replicas(nodes * SECOND);
+        self.deploy(&second).await?;
+        self.check_each_node_has(&second, SECOND).await?;
+        Ok([first, second])
+    }
+
+    /// Fills the Nodes, and leaves so many Pods on each.
+    async fn fill_with(&self, pool: &Pool, workload: Workload, pods: u32, nodes: u32) -> Result<Workload, Error> {
         let full = workload.replicas(nodes * PODS_PER_FULL_NODE);
         self.install(pool).await?;
         self.deploy(&full).await?;
         self.wait_for_claims(pool.name(), nodes as usize, "Initialized").await?;
-        self.mark_surplus(&full).await?;
+        self.mark_surplus(&full, pods).await?;
 
-        let part = full.replicas(nodes * PODS_PER_PART_FILLED_NODE);
+        let part = full.replicas(nodes * pods);
         self.deploy(&part).await?;
-        let wrong: Vec<_> =
-            self.pods_by_node(&part).await?.into_iter().filter(|(_, pods)| pods.len() as u32 != PODS_PER_PART_FILLED_NODE).collect();
+        self.check_each_node_has(&part, pods).await?;
+        Ok(part)
+    }
+
+    async fn check_each_node_has(&self, workload: &Workload, count: u32) -> Result<(), Error> {
+        let nodes = self.pods_by_node(workload).await?;
+        let wrong: Vec<_> = nodes.into_iter().filter(|(_, pods)| pods.len() as u32 != count).collect();
         match wrong.is_empty() {
-            true => Ok(part),
+            true => Ok(()),
             false => Err(Error::Unreadable { what: "the part-filled fleet".into(), why: format!("{wrong:?}") }),
         }
     }
@@ -118,12 +139,12 @@ impl ControlPlane {
         Ok(nodes)
     }
 
-    /// Tells the ReplicaSet controller which Pods to end first: all but five of each Node.
-    async fn mark_surplus(&self, workload: &Workload) -> Result<(), Error> {
+    /// Tells the ReplicaSet controller which Pods to end first: all but so many of each Node.
+    async fn mark_surplus(&self, workload: &Workload, kept: u32) -> Result<(), Error> {
         let pods: Api<Pod> = Api::namespaced(self.client(), workload.in_namespace());
         let first_to_go = Patch::Merge(json!({"metadata": {"annotations": {"controller.kubernetes.io/pod-deletion-cost": "-1"}}}));
         for names in self.pods_by_node(workload).await?.values() {
-            for name in names.iter().skip(PODS_PER_PART_FILLED_NODE as usize) {
+            for name in names.iter().skip(kept as usize) {
                 let marked = pods.patch(name, &PatchParams::default(), &first_to_go).await;
                 marked.attempt(|| format!("mark the Pod {name} as first to go"))?;
             }

@@ -21,6 +21,8 @@
 //! # What differs from a production cluster
 //! - Karpenter batches Pods for a second at most, not ten; the scheduler tries a Pod again after a second at most.
 //! - Karpenter's KWOK provider makes the Node object itself, and kwok plays its kubelet: no container ever runs.
+//! - A Node's and its NodeClaim's `capacity`, which `spec.limits` are measured by, is what the Pods asked for that it was
+//!   launched for, not what the instance has; `allocatable` is the instance's.
 //! - All programs are administrators, each under its own name. A program under test gets the rights of its ServiceAccount
 //!   only: [`ControlPlane::kubeconfig_for`].
 //! - Karpenter's ports for metrics and health are on every address, since it takes no other; all others are on loopback.

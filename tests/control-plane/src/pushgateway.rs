@@ -59,7 +59,8 @@ impl Pushgateway {
     pub async fn restart(&mut self) -> Result<(), Error> {
         self.stop();
         let folder = self.folder.path();
-        let arguments = [format!("--web.listen-address=127.0.0.1:{}", self.port)];
+        // Debian's build keeps what was pushed in a file of the whole machine unless told not to.
+        let arguments = [format!("--web.listen-address=127.0.0.1:{}", self.port), "--persistence.file=".into()];
         let _first_start = std::fs::remove_file(folder.join(format!("{PROGRAM}.log")));
         let mut process = Process::start(PROGRAM, &self.binary, folder, &arguments, &[])?;
         let start = Instant::now();

@@ -53,10 +53,11 @@ fn freeze(node: &Node, claim: &str) -> Verdict {
         Some(TRUE) => {}
         was => {
             patch = patch.set(keys::DO_NOT_DISRUPT, TRUE).set(keys::DO_NOT_DISRUPT_OWNED, TRUE);
-            // Any other value is the operator's; it comes back when we go.
-            patch = match was {
-                Some(was) => patch.set(keys::DO_NOT_DISRUPT_WAS, was),
-                None => patch,
+            // Any other value is the operator's; it comes back when we go. One removed meanwhile stays removed.
+            patch = match (was, node.metadata.annotation(keys::DO_NOT_DISRUPT_WAS)) {
+                (Some(was), _) => patch.set(keys::DO_NOT_DISRUPT_WAS, was),
+                (None, Some(_)) => patch.clear(keys::DO_NOT_DISRUPT_WAS),
+                (None, None) => patch,
             };
         }
     }

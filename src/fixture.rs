@@ -92,7 +92,11 @@ pub fn view() -> View {
     }
     let totals = json!({"success": 12, "failure": 1, "expired": 0, "fallback": 0, "windowMissed": 2}).to_string();
     for pool in [
-        pool("web", json!({"team": "web"}), json!({"noderotation.io/totals": totals, "noderotation.io/last-rotation-at": "2026-12-02T03:10:00Z"})),
+        pool(
+            "web",
+            json!({"team": "web"}),
+            json!({"noderotation.io/totals": totals, "noderotation.io/last-rotation-at": "2026-12-02T03:10:00Z"}),
+        ),
         pool("batch", json!({"team": "web"}), json!({"noderotation.io/active-rotation": "batch-1"})),
         pool("api", json!({"team": "api"}), json!({})),
         pool("tied", json!({"team": "tied"}), json!({})),

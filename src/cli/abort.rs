@@ -26,7 +26,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// deleted, the old node uncordoned and unprotected, and the attempt counted as failed, with its pause and backoff. Once the old
 /// node drains it is refused: its deletion can't be taken back. Waits for a pass that is at work.
 #[derive(Debug, Args)]
-#[command(after_help = "To keep it from starting again after its pause, freeze the pool first:\n  noderotation freeze web --for 2h && noderotation abort web")]
+#[command(
+    after_help = "To keep it from starting again after its pause, freeze the pool first:\n  noderotation freeze web --for 2h && noderotation abort web"
+)]
 pub struct AbortArgs {
     /// The NodePool
     #[arg(value_name = "POOL", add = complete::pools())]
@@ -64,7 +66,10 @@ async fn end(args: &AbortArgs, stop: &Stop) -> Result<ExitCode, Ended> {
 async fn write(session: &Session, config: &Config, pool: &str, shown: &Step) -> Result<ExitCode, Ended> {
     let step = decide(session, config, pool).await?;
     if lines(&step) != lines(shown) {
-        return Err(fail(ExitCode::Failed, &format!("the rotation on NodePool {pool} has gone on since it was shown; nothing was changed: look again")));
+        return Err(fail(
+            ExitCode::Failed,
+            &format!("the rotation on NodePool {pool} has gone on since it was shown; nothing was changed: look again"),
+        ));
     }
     let performed = perform(session, &step.effects).await;
     session.tell(&performed.conditions).await;

@@ -56,7 +56,8 @@ fn look() -> Option<View> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
     runtime.block_on(async {
         tokio::time::timeout(PATIENCE, async {
-            let target = Target { kubeconfig: typed("--kubeconfig").map(PathBuf::from), context: typed("--context"), impersonate: typed("--as") };
+            let target =
+                Target { kubeconfig: typed("--kubeconfig").map(PathBuf::from), context: typed("--context"), impersonate: typed("--as") };
             let client = connect(&target).await.ok()?;
             let (_, stop) = Stop::by_hand();
             let namespace = typed("--namespace").or_else(|| typed("-n")).unwrap_or_else(|| DEFAULT_NAMESPACE.into());

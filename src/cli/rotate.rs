@@ -31,7 +31,9 @@ use crate::{
 /// It is rotated as any other: inside a window, make-before-break, one node of the pool at a time, ahead of those that are due by
 /// age. This only writes the wish on the NodeClaim; the next passes fulfil it.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  noderotation rotate ip-10-0-1-17.eu-central-1.compute.internal\n  noderotation rotate web-7xk2p --yes")]
+#[command(
+    after_help = "Examples:\n  noderotation rotate ip-10-0-1-17.eu-central-1.compute.internal\n  noderotation rotate web-7xk2p --yes"
+)]
 pub struct RotateArgs {
     /// A Node, or its NodeClaim
     #[arg(value_name = "NODE|CLAIM", add = complete::claims())]
@@ -55,7 +57,8 @@ async fn rotate(args: &RotateArgs, stop: &Stop) -> Result<ExitCode, Ended> {
     let config = args.reach.config();
     let view = pass::view(&session, &config).await.map_err(|failure| failed(&failure))?;
     let now = session.now();
-    let claim = find(&view, &args.name).ok_or_else(|| fail(ExitCode::Failed, &format!("there is no NodeClaim and no Node of one named {}", args.name)))?;
+    let claim = find(&view, &args.name)
+        .ok_or_else(|| fail(ExitCode::Failed, &format!("there is no NodeClaim and no Node of one named {}", args.name)))?;
     let change = told(&decide(&view, now, &config), claim, now, Reader::Here).map_err(|why| fail(ExitCode::Failed, &why))?;
     args.consent.ask(&change)?;
     let session = args.reach.session(client, stop).await?;
@@ -108,7 +111,9 @@ fn told(decision: &Decision, claim: &NodeClaim, now: Time, reader: Reader) -> Re
         return Err(format!("NodeClaim {name} is being rotated already; nothing was changed"));
     }
     let node = claim.node().map(|node| format!(" (Node {node})")).unwrap_or_default();
-    let mut text = format!("NodeClaim {name}{node} of NodePool {pool} is asked for under policy {policy}: it is rotated before those that are due by age.");
+    let mut text = format!(
+        "NodeClaim {name}{node} of NodePool {pool} is asked for under policy {policy}: it is rotated before those that are due by age."
+    );
     match (seen.window, seen.next_window) {
         (Some(window), _) => text.push_str(&format!("\nThe window is open until {}.", reader.here(window.end, now))),
         (None, Some(next)) => text.push_str(&format!("\nThe next window opens {}.", reader.here(next, now))),

@@ -102,7 +102,9 @@ mod tests {
 
     #[test]
     fn spans_show_their_two_largest_units() {
-        for (seconds, text) in [(0, "0s"), (59, "59s"), (61, "1m1s"), (659, "10m"), (7200, "2h"), (8100, "2h15m"), (90_000, "1d1h"), (-90, "-1m30s")] {
+        for (seconds, text) in
+            [(0, "0s"), (59, "59s"), (61, "1m1s"), (659, "10m"), (7200, "2h"), (8100, "2h15m"), (90_000, "1d1h"), (-90, "-1m30s")]
+        {
             assert_eq!(short(TimeDelta::seconds(seconds)), text);
         }
     }

@@ -30,8 +30,18 @@ pub fn abort(view: &View, now: Time, config: &Config, pool: &str) -> Result<Resu
     let claims = by_pool(view);
     let claims: &[&NodeClaim] = claims.get(pool).map_or(&[], Vec::as_slice);
     let (_, swept) = sweep(view, now);
-    let scene =
-        Scene { view, now, config, pool: object, claims, governance: &governance, policy, schedule: &schedule, swept: &swept, in_flight: 0 };
+    let scene = Scene {
+        view,
+        now,
+        config,
+        pool: object,
+        claims,
+        governance: &governance,
+        policy,
+        schedule: &schedule,
+        swept: &swept,
+        in_flight: 0,
+    };
     let Some(name) = scene.anchor() else { return Ok(Err(format!("no rotation is in flight on NodePool {pool}"))) };
     let Some(claim) = scene.claim(name) else {
         return Ok(Err(format!("NodeClaim {name}, which the rotation is of, is gone: the next pass ends the rotation")));
@@ -74,9 +84,7 @@ mod tests {
     };
 
     fn outcome(view: &View, pool: &str) -> Result<Vec<String>, String> {
-        abort(view, at(NOW), &config(), pool)
-            .unwrap()
-            .map(|step| step.effects.iter().map(|planned| planned.effect.to_string()).collect())
+        abort(view, at(NOW), &config(), pool).unwrap().map(|step| step.effects.iter().map(|planned| planned.effect.to_string()).collect())
     }
 
     #[test]

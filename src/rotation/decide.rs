@@ -125,11 +125,8 @@ fn in_flight(view: &View) -> usize {
 fn results(view: &View, now: Time, config: &Config) -> (Vec<Planned>, BTreeMap<String, Result<Step, Undecided>>) {
     let (effects, swept) = sweep(view, now);
     let in_flight = in_flight(view);
-    let schedules: BTreeMap<&str, Schedule> = view
-        .policies
-        .values()
-        .map(|policy| (policy.name.as_str(), Schedule::under(&policy.settings, now)))
-        .collect();
+    let schedules: BTreeMap<&str, Schedule> =
+        view.policies.values().map(|policy| (policy.name.as_str(), Schedule::under(&policy.settings, now))).collect();
     let claims = by_pool(view);
     let never = Schedule::default();
     let results = view.pools.iter().map(|(name, pool)| {

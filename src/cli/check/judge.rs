@@ -199,7 +199,9 @@ fn alone(verdict: &mut Verdict, terms: &Terms) {
 
 /// Whether it follows from the policy alone.
 fn needs_no_pool(code: Code) -> bool {
-    use Code::{KBelowOne, KBelowTwo, NoWindows, OverrideNonPositive, ProvisioningEstimateAboveReadyTimeout, RetryBackoffShort, ZoneNotRequired};
+    use Code::{
+        KBelowOne, KBelowTwo, NoWindows, OverrideNonPositive, ProvisioningEstimateAboveReadyTimeout, RetryBackoffShort, ZoneNotRequired,
+    };
     let codes =
         [KBelowOne, KBelowTwo, NoWindows, OverrideNonPositive, ProvisioningEstimateAboveReadyTimeout, RetryBackoffShort, ZoneNotRequired];
     codes.contains(&code)

@@ -12,7 +12,8 @@ use crate::{api::keys::PROGRAM, schedule::findings::FINDINGS};
 
 /// The log of one run.
 pub fn sarif(verdict: &Verdict) -> String {
-    let rules: BTreeMap<&str, Value> = verdict.diagnostics.iter().map(|diagnostic| (diagnostic.code.as_str(), rule(&diagnostic.code))).collect();
+    let rules: BTreeMap<&str, Value> =
+        verdict.diagnostics.iter().map(|diagnostic| (diagnostic.code.as_str(), rule(&diagnostic.code))).collect();
     let results: Vec<Value> = verdict.diagnostics.iter().map(result).collect();
     let log = json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",

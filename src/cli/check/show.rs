@@ -122,8 +122,7 @@ fn policy(judged: &Judged, now: Time) -> Value {
 
 fn pool(on: &OnPool) -> Value {
     let derivation = &on.derivation;
-    let findings: Vec<Value> =
-        on.findings.iter().map(|finding| json!({"code": finding.code.name(), "message": finding.message})).collect();
+    let findings: Vec<Value> = on.findings.iter().map(|finding| json!({"code": finding.code.name(), "message": finding.message})).collect();
     json!({
         "pool": on.pool,
         "policy": on.policy,

@@ -12,11 +12,7 @@ use crate::{
     },
     candidates::{Candidate, Rules, urgency},
     policy::Policy,
-    rotation::{
-        scene::Config,
-        state::State,
-        step::Assessment,
-    },
+    rotation::{scene::Config, state::State, step::Assessment},
     schedule::{
         findings::Level,
         window::{Occurrence, Schedule},
@@ -49,13 +45,20 @@ pub struct Forecast {
 /// The open window and those that come, three in all.
 pub fn forecast(view: &View, seen: &Assessment, policy: &Policy, now: Time, config: &Config) -> Vec<Forecast> {
     let schedule = Schedule::under(&policy.settings, now);
-    let blocked = seen.findings.iter().any(|finding| finding.code.level() == Level::Fatal) || !seen.conflict.is_empty() || !policy.is_valid() || policy.settings.suspend;
+    let blocked = seen.findings.iter().any(|finding| finding.code.level() == Level::Fatal)
+        || !seen.conflict.is_empty()
+        || !policy.is_valid()
+        || policy.settings.suspend;
     let rules = Rules { settings: &policy.settings, schedule: &schedule, cadence: config.cadence, now };
     let in_flight = seen.in_flight.as_ref().map(|flight| flight.claim.as_str());
-    let mut waiting: Vec<(Candidate, Time)> =
-        view.claims_of(&seen.pool).filter(|claim| in_flight != Some(claim.metadata.name.as_str())).filter_map(|claim| turn(&rules, claim)).collect();
+    let mut waiting: Vec<(Candidate, Time)> = view
+        .claims_of(&seen.pool)
+        .filter(|claim| in_flight != Some(claim.metadata.name.as_str()))
+        .filter_map(|claim| turn(&rules, claim))
+        .collect();
     waiting.sort_by(|(a, _), (b, _)| urgency(a).cmp(&urgency(b)).then_with(|| a.claim.cmp(&b.claim)));
-    let coming: Vec<Occurrence> = schedule.occurrences.iter().filter(|occurrence| occurrence.end > now).take(WINDOWS + 1).copied().collect();
+    let coming: Vec<Occurrence> =
+        schedule.occurrences.iter().filter(|occurrence| occurrence.end > now).take(WINDOWS + 1).copied().collect();
     let mut forecasts = Vec::new();
     for (index, occurrence) in coming.iter().take(WINDOWS).enumerate() {
         let capacity = if blocked { 0 } else { admitted(seen, policy, &schedule, *occurrence, now) };

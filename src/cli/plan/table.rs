@@ -55,7 +55,10 @@ fn row(pool: &Pool, wide: bool, narrow: bool, now: Time, reader: Reader) -> Vec<
         text(derivation.map(|derived| derived.min_rotation_chances.to_string())),
         text(derivation.map(|derived| derived.capacity.to_string())),
         text(pool.in_flight.as_ref().map(|flight| format!("{} {}", flight.claim, flight.state))),
-        Styled(if pool.policy.is_some() { pool.due.to_string() } else { "-".into() }, if pool.due > 0 { Tone::Doubtful } else { Tone::Plain }),
+        Styled(
+            if pool.policy.is_some() { pool.due.to_string() } else { "-".into() },
+            if pool.due > 0 { Tone::Doubtful } else { Tone::Plain },
+        ),
         text(pool.times.deadline.map(|deadline| if narrow { distance(deadline, now) } else { reader.here(deadline, now) })),
         findings(pool, narrow),
     ];

@@ -133,7 +133,14 @@ pub struct Outcomes {
 
 impl Status {
     /// From what a pass would see and decide. `pool`: that one alone.
-    pub fn of(view: &View, decision: &Decision, lease: Result<Option<Record>, String>, now: Time, config: &Config, pool: Option<&str>) -> Self {
+    pub fn of(
+        view: &View,
+        decision: &Decision,
+        lease: Result<Option<Record>, String>,
+        now: Time,
+        config: &Config,
+        pool: Option<&str>,
+    ) -> Self {
         let steps: Vec<(&String, &Step)> = decision.steps.iter().filter(|(name, _)| pool.is_none_or(|pool| pool == *name)).collect();
         let in_flight = steps.iter().filter_map(|(name, step)| flight(view, name, step, now)).collect();
         let mut failed = Vec::new();
@@ -155,7 +162,10 @@ impl Passes {
     fn of(lease: Result<Option<Record>, String>, now: Time) -> Self {
         match lease {
             Err(why) => Self { trouble: Some(why), ..Self::default() },
-            Ok(None) => Self { trouble: Some("there is no Lease: no pass has ever run here, or it has another namespace".into()), ..Self::default() },
+            Ok(None) => Self {
+                trouble: Some("there is no Lease: no pass has ever run here, or it has another namespace".into()),
+                ..Self::default()
+            },
             Ok(Some(record)) => match record.held(now) {
                 Some(held) => Self { holder: Some(held.by), since: when::json(held.since), trouble: held.oddity, ..Self::default() },
                 None => {
@@ -174,9 +184,7 @@ fn flight(view: &View, pool: &str, step: &Step, now: Time) -> Option<Flight> {
     let claim = view.claims.get(&flight.claim);
     let settings = step.assessment.policy.as_ref().and_then(|policy| view.policies.get(policy)).map(|policy| &policy.settings);
     let until = match flight.state {
-        State::None | State::Pending => {
-            flight.since.zip(settings).map(|(since, settings)| later(since.min(now), settings.ready_timeout))
-        }
+        State::None | State::Pending => flight.since.zip(settings).map(|(since, settings)| later(since.min(now), settings.ready_timeout)),
         State::Draining => claim.and_then(|claim| Some(later(claim.metadata.deletion_timestamp?, claim.spec.grace()?))),
         State::Failed | State::Expired => None,
     };

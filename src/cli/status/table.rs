@@ -24,7 +24,13 @@ pub fn text(status: &Status, wide: bool, screen: Screen, reader: Reader) -> Stri
     }
     text.push_str(&screen.table(&headers, status.in_flight.iter().map(|one| flight(one, wide, now, reader)).collect()));
     for flight in &status.in_flight {
-        let tone = if flight.stuck { Tone::Bad } else if flight.blocked { Tone::Doubtful } else { Tone::Plain };
+        let tone = if flight.stuck {
+            Tone::Bad
+        } else if flight.blocked {
+            Tone::Doubtful
+        } else {
+            Tone::Plain
+        };
         let line = format!("{} waits: {}", screen.paint(&flight.pool, Tone::Strong), screen.paint(&flight.waiting_for, tone));
         // Writing into a String has no way to fail.
         let _ = writeln!(text, "{}", screen.wrap(&line, 2));

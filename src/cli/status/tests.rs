@@ -41,9 +41,6 @@ fn the_lease_tells_of_passes() {
         words(Ok(Some(record(spec("2026-12-05T01:50:00Z"))))),
         "No pass is at work. cron_1 was ended without giving the Lease back; it has expired."
     );
-    assert_eq!(
-        words(Ok(None)),
-        "No pass is at work. there is no Lease: no pass has ever run here, or it has another namespace."
-    );
+    assert_eq!(words(Ok(None)), "No pass is at work. there is no Lease: no pass has ever run here, or it has another namespace.");
     assert_eq!(words(Err("get Lease: HTTP 403".into())), "No pass is at work. get Lease: HTTP 403.");
 }

@@ -158,9 +158,7 @@ pub fn rollback(scene: &Scene<'_>, assessment: Assessment, claim: &NodeClaim, ca
                 format!("no Ready surge within readyTimeout {timeout}: {state}"),
             )
         }
-        Cause::Operator => {
-            (format!("rolls back the rotation of NodeClaim {name}"), format!("aborted by the operator: {state}"))
-        }
+        Cause::Operator => (format!("rolls back the rotation of NodeClaim {name}"), format!("aborted by the operator: {state}")),
     };
     let action = Action { code: "rollback", detail };
     let mut step = Step::of(assessment, action);

@@ -12,8 +12,7 @@ fn every_value_knows_its_place_and_a_missing_one_its_parents() {
     let (documents, fault) = documents(text);
     assert_eq!((documents.len(), fault), (1, None));
     let node = &documents[0];
-    let expected =
-        json!({"kind": "X", "spec": {"windows": [{"start": 2, "days": ["Mon", "Tue"]}], "labels": {"example.com/team": "a"}}});
+    let expected = json!({"kind": "X", "spec": {"windows": [{"start": 2, "days": ["Mon", "Tue"]}], "labels": {"example.com/team": "a"}}});
     assert_eq!(node.json(), expected);
     for (path, line, column) in [
         ("spec", 2, 1),

@@ -5,6 +5,8 @@ SHELL := /bin/bash
 # Debian packages that tests need, each with the program that shows that it is there.
 PACKAGES := prometheus-pushgateway:prometheus-pushgateway
 
+BUILT := $(or $(CARGO_TARGET_DIR),target)/debug
+
 CARGO_DENY_VERSION := 0.20.2
 CARGO_DENY := target/tools/bin/cargo-deny
 
@@ -13,12 +15,27 @@ help: ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: test
-test: tools ## Build what is missing and run all tests
-	cargo test --workspace
+test: tools ## Build what is missing and run everything: lints, tests, tests on a real control plane
+	@tests/tools/test
+
+.PHONY: demo
+demo: ## Watch real Karpenter replace simulated Nodes, for about three minutes
+	@echo "demo: building the control plane's programs; some minutes the first time, needs Go"
+	@tests/tools/build
+	@echo "demo: building noderotation"
+	@cargo build --workspace --bins
+	@$(BUILT)/demo $(BUILT)/noderotation
+
+.PHONY: bench
+bench: ## Measure CPU and memory of an idle pass over 100 NodeClaims, beside a client that only lists
+	@tests/tools/build
+	@cargo bench --workspace --bench idle
 
 .PHONY: cluster
 cluster: ## Start a real control plane with a demo pool, until Ctrl-C
-	@cargo run --quiet -p control-plane --bin cluster
+	@tests/tools/build
+	@cargo build --workspace --bins
+	@$(BUILT)/cluster
 
 .PHONY: tools
 tools: ## Build the control plane's programs and install the Debian packages that tests need
@@ -32,9 +49,12 @@ tools: ## Build the control plane's programs and install the Debian packages tha
 	fi
 
 .PHONY: lint
-lint: $(CARGO_DENY) ## Check format, lints, licences and dependencies
+lint: licences ## Check format, lints, licences and dependencies
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets -- -D warnings
+	cargo clippy --workspace --all-targets --all-features -- -D warnings
+
+.PHONY: licences
+licences: $(CARGO_DENY)
 	$(CARGO_DENY) check bans licenses sources
 
 .PHONY: advisories

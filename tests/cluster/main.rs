@@ -5,11 +5,13 @@
 
 mod audit;
 mod chronicle;
+mod crashes;
 mod drains;
 mod expiry;
 mod failures;
 mod gates;
 mod governance;
+mod lease;
 mod metrics;
 mod passes;
 mod policy;

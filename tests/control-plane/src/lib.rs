@@ -53,6 +53,7 @@ mod process;
 mod programs;
 mod pushgateway;
 mod stages;
+mod until_signal;
 mod wait;
 
 pub use control_plane::ControlPlane;
@@ -63,3 +64,4 @@ pub use observer::{Observed, Observer};
 pub use options::Options;
 pub use pushgateway::Pushgateway;
 pub use stages::{NEVER_READY_LABEL, RELEASE_ANNOTATION};
+pub use until_signal::asked_to_end;

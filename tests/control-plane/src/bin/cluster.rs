@@ -2,8 +2,7 @@
 
 use std::process::ExitCode;
 
-use control_plane::{ControlPlane, Error, Options, Pool};
-use tokio::signal::unix::{SignalKind, signal};
+use control_plane::{ControlPlane, Error, Options, Pool, asked_to_end};
 
 const DEMO_POOL: &str = "demo";
 const DEMO_NODES: u32 = 2;
@@ -42,14 +41,4 @@ async fn run() -> Result<(), Error> {
     );
     std::future::pending::<()>().await;
     Ok(())
-}
-
-async fn asked_to_end() {
-    let (Ok(mut interrupt), Ok(mut terminate)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate())) else {
-        return std::future::pending().await; // no handler: the signals end this process, and the kernel its children
-    };
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
-    }
 }

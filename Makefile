@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 
 # Debian packages that tests need, each with the program that shows that it is there.
-PACKAGES := prometheus-pushgateway:prometheus-pushgateway faketime:faketime
+PACKAGES := prometheus-pushgateway:prometheus-pushgateway prometheus:promtool prometheus-alertmanager:prometheus-alertmanager faketime:faketime
 
 BUILT := $(or $(CARGO_TARGET_DIR),target)/debug
 
@@ -47,6 +47,10 @@ tools: ## Build the control plane's programs and install the Debian packages tha
 	  install() { DEBIAN_FRONTEND=noninteractive apt-get install --yes --quiet --no-install-recommends "$$@" >/dev/null; }; \
 	  install "$${missing[@]}" 2>/dev/null || { apt-get update --quiet >/dev/null; install "$${missing[@]}"; }; \
 	fi
+
+.PHONY: image
+image: ## Build the static program for amd64 and arm64, and an image of each
+	@.ci/image
 
 .PHONY: lint
 lint: licences ## Check format, lints, licences and dependencies

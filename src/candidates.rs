@@ -130,14 +130,17 @@ impl Rules<'_> {
         Some(later(claim.deadline()?, -self.derivation(claim).t_rot))
     }
 
-    /// When blackouts leave the claim no more than K chances: due from then on, so that it is rotated before them (§3).
+    /// When blackouts leave the claim no more than K chances: due from then on, so that it is rotated before them (§3). But
+    /// not before its replacement would live to see an opening that the claim itself doesn't: what a rotation gains
+    /// nothing for would be rotated again and again.
     fn chances_run_low(&self, claim: &NodeClaim) -> Option<Time> {
         if self.schedule.blackouts.is_empty() {
             return None;
         }
         let (created, latest) = (claim.metadata.creation_timestamp?, self.latest_start(claim)?);
         let low = self.schedule.chances_run_low(self.now, latest, self.settings.min_rotation_chances, self.cadence)?;
-        Some(low.max(created))
+        let gains = later(created, self.schedule.opening_after(latest)? - latest);
+        Some(low.max(gains))
     }
 
     /// Whether a claim is past its trigger, or asked for.

@@ -18,6 +18,7 @@ pub mod lease;
 mod list;
 mod load;
 pub mod operator;
+mod plugin;
 pub mod preflight;
 mod rehearse;
 mod resource;

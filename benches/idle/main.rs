@@ -45,7 +45,7 @@ async fn bench() {
     println!("bench: starting a control plane");
     let plane = ControlPlane::start(Options::default()).await.unwrap();
     plane.stop_karpenter(); // its CRDs stay
-    plane.apply_kustomization(&Path::new(env!("CARGO_MANIFEST_DIR")).join("kustomize/base")).await.unwrap();
+    plane.apply_kustomization(&Path::new(env!("CARGO_MANIFEST_DIR")).join("kustomize/without-cronjob")).await.unwrap();
     println!("bench: making {POOLS} NodePools with {CLAIMS_PER_POOL} NodeClaims and Nodes each");
     fleet::make(&plane, POOLS, CLAIMS_PER_POOL).await;
     let kubeconfig = plane.kubeconfig_for("node-rotation-system", "noderotation").await.unwrap();

@@ -31,6 +31,11 @@ const FAILING_PAUSE: Duration = Duration::from_millis(200);
 /// How much of a body that isn't a `Status` is quoted.
 const QUOTED: usize = 300;
 
+/// How the TLS library calls a server's certificate that no certificate authority of the kubeconfig has signed.
+const UNTRUSTED: [&str; 2] = ["UnknownIssuer", "CaUsedAsEndEntity"];
+const UNTRUSTED_HINT: &str = "; the kubeconfig's certificate-authority has to be the certificate that signed the server's: kubectl also \
+     takes the server's own there, this program doesn't. Put the one in that issued it, beside or instead of the server's";
+
 /// The API server, as one pass uses it. Cheap to clone.
 #[derive(Clone)]
 pub struct Api {
@@ -249,12 +254,14 @@ fn broken(error: &kube::Error) -> CallError {
         }
         cause = error.source();
     }
-    CallError::Broken(match error {
+    let words = match error {
         // The wrapper only says that there is an error.
         kube::Error::Service(cause) => chain(cause.as_ref()),
         kube::Error::HyperError(cause) => chain(cause),
         other => chain(other),
-    })
+    };
+    let hint = if UNTRUSTED.iter().any(|sign| words.contains(sign)) { UNTRUSTED_HINT } else { "" };
+    CallError::Broken(format!("{words}{hint}"))
 }
 
 /// What an error answer says: a `Status` object, or any text.

@@ -1,5 +1,6 @@
 //! Finds the cluster and makes a client for it: in-cluster, else by kubeconfig; `--context`, `--kubeconfig` or a set
-//! `$KUBECONFIG` mean the kubeconfig in any case, for whoever names one doesn't mean the cluster around. The client's own retries are off: which request may be repeated is ours to say.
+//! `$KUBECONFIG` mean the kubeconfig in any case, for whoever names one doesn't mean the cluster around. The client's own
+//! retries are off: which request may be repeated is ours to say.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -11,8 +12,11 @@ use kube::{
     config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError},
 };
 
-use super::call::chain;
-use crate::tls;
+use super::{
+    call::chain,
+    plugin::{self, PluginError},
+};
+use crate::{clock::Clock, tls};
 
 /// A connection, with TLS, has to stand after this long.
 pub const CONNECT_LIMIT: Duration = Duration::from_secs(5);
@@ -45,7 +49,10 @@ pub enum ConnectError {
     /// The environment names a proxy that can't be read.
     #[error("the proxy {0:?} of the environment is no URL")]
     Proxy(String),
-    /// No client can be made of the configuration; the credentials' plugin may have failed.
+    /// The user's exec plugin gave no credentials.
+    #[error(transparent)]
+    Plugin(#[from] PluginError),
+    /// No client can be made of the configuration.
     #[error("no client for {server}: {}", chain(.cause.as_ref()))]
     Client {
         /// The server's URL.
@@ -55,7 +62,7 @@ pub enum ConnectError {
     },
 }
 
-/// Makes a client. To be called inside a runtime; sends nothing yet.
+/// Makes a client. To be called inside a runtime; sends nothing yet, but may run the user's exec plugin.
 ///
 /// # Errors
 /// [`ConnectError`].
@@ -70,6 +77,7 @@ pub async fn connect(target: &Target) -> Result<Client, ConnectError> {
 pub async fn reach(target: &Target) -> Result<(Client, Uri), ConnectError> {
     tls::choose_provider();
     let mut config = configure(target).await?;
+    plugin::resolve(&mut config.auth_info, Clock::local().now()).await?;
     config.default_retry = false;
     config.connect_timeout = Some(CONNECT_LIMIT);
     // Every request has a limit of its own; a limit on the connection would count idle time too.

@@ -44,8 +44,6 @@ pub struct Reader<'a> {
     pub namespace: &'a str,
     /// Our pass's id.
     pub pass: &'a str,
-    /// Whether writes may be tried by dry run: that takes the rights to write.
-    pub rehearses: bool,
 }
 
 /// Reads what is needed into `view.facts`.
@@ -94,7 +92,6 @@ async fn answer(reader: Reader<'_>, need: &Need, uid: Option<String>) -> Result<
             whole(api, &list).await.map(Answer::Pods)
         }
         Need::BudgetsIn(namespace) => whole(api, &List::of("PodDisruptionBudget", budgets(namespace))).await.map(Answer::Budgets),
-        Need::Rehearsal(_) if !reader.rehearses => Ok(Answer::Rehearsal(view::Answer::Unknown("no rehearsal was asked for".into()))),
         Need::Rehearsal(write) => Ok(Answer::Rehearsal(rehearse(api, reader.pass, &write.0).await)),
         Need::EventsAbout(pod) => {
             let uid = uid.map(|uid| format!(",regarding.uid={uid}")).unwrap_or_default();

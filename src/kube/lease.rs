@@ -94,6 +94,23 @@ struct Desk {
     identity: String,
 }
 
+/// What a waiting pass has seen of a record that makes no sense.
+#[derive(Default)]
+struct Watch(Option<(String, Instant)>);
+
+impl Watch {
+    /// Whether a record whose times can't be trusted has stood unchanged, before our eyes, for its whole duration: a
+    /// holder would have renewed it.
+    fn is_abandoned(&mut self, record: &Record, held: &Held) -> bool {
+        let now = Instant::now();
+        let since = match &self.0 {
+            Some((version, since)) if *version == record.version => *since,
+            _ => self.0.insert((record.version.clone(), now)).1,
+        };
+        held.oddity.is_some() && record.duration.to_std().is_ok_and(|duration| now - since >= duration)
+    }
+}
+
 /// A name that no other process has: host, process, and a random part.
 pub fn identity() -> String {
     let host = gethostname::gethostname().to_string_lossy().into_owned();
@@ -115,9 +132,9 @@ pub async fn look(api: &Api, namespace: &str) -> Result<Option<Record>, Failure>
 /// [`Failure`] where it can't be read or written, or a signal ends the wait.
 pub async fn acquire(api: &Api, namespace: &str, identity: &str, patience: Duration) -> Result<Acquisition, Failure> {
     let desk = Desk { api: api.clone(), namespace: namespace.into(), identity: identity.into() };
-    let until = after(patience);
+    let (until, mut watch) = (after(patience), Watch::default());
     loop {
-        match desk.take().await? {
+        match desk.take(&mut watch).await? {
             Ok(standing) => return Ok(Acquisition::Ours(desk.keep(standing))),
             Err(held) => {
                 let left = until.saturating_duration_since(Instant::now());
@@ -173,7 +190,7 @@ impl Hold {
 
 impl Desk {
     /// Tries to take it: creates it, or writes to the version that was judged free. A conflict is judged again.
-    async fn take(&self) -> Result<Result<Standing, Held>, Failure> {
+    async fn take(&self, watch: &mut Watch) -> Result<Result<Standing, Held>, Failure> {
         let mut last = String::new();
         for _ in 0..TRIES {
             let record = self.read().await.map_err(|error| error.failure(&self.words("get")))?;
@@ -187,8 +204,14 @@ impl Desk {
                     trouble: None,
                 }));
             }
-            if let Some(held) = record.as_ref().and_then(|record| record.held(now)) {
-                return Ok(Err(held));
+            if let Some((record, held)) = record.as_ref().and_then(|record| Some((record, record.held(now)?))) {
+                if !watch.is_abandoned(record, &held) {
+                    return Ok(Err(held));
+                }
+                tracing::warn!("the Lease of {} is taken: nobody has written it for {}", held.by, format_duration(record.duration));
+            }
+            if let Some(finalizers) = record.as_ref().and_then(|record| record.ending.as_ref()) {
+                tracing::warn!("the Lease is being deleted and held by its finalizers {finalizers:?}; it is used until it is gone");
             }
             let (verb, request) = match &record {
                 None => ("create", self.creation(now)),

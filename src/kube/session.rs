@@ -58,7 +58,6 @@ pub struct Session {
     identity: String,
     pass: String,
     said: Said,
-    rehearses: bool,
 }
 
 /// What every write has to pass: no signal, time left, the Lease ours.
@@ -105,14 +104,7 @@ impl Session {
             identity: lease::identity(),
             pass: format!("{:016x}", rand::random::<u64>()),
             said: Said::default(),
-            rehearses: true,
         })
-    }
-
-    /// The same without rehearsals, which take the rights to write: each is answered as unknown.
-    pub fn without_rehearsals(mut self) -> Self {
-        self.rehearses = false;
-        self
     }
 
     /// Takes the Lease, so that writes are allowed; waits for as long as `patience` while another holds it. `Some`: it is
@@ -176,7 +168,7 @@ impl Cluster for Session {
     }
 
     async fn read(&self, view: &mut View, needs: &BTreeSet<Need>) {
-        let reader = facts::Reader { api: &self.api, namespace: &self.namespace, pass: &self.pass, rehearses: self.rehearses };
+        let reader = facts::Reader { api: &self.api, namespace: &self.namespace, pass: &self.pass };
         facts::read(reader, view, needs).await;
     }
 

@@ -15,8 +15,8 @@ use crate::api::time::Time;
 
 /// The environment variable that says what is logged, as `tracing` directives: `debug`, `noderotation=debug,kube=info`.
 pub const FILTER_VARIABLE: &str = "NODEROTATION_LOG";
-/// What is logged when it is unset. The client would tell of each request that fails, beside what we say of it.
-pub const DEFAULT_FILTER: &str = "warn,kube_client::client::builder=off,noderotation=info";
+/// What is logged when it is unset. The client library tells each try that fails; we tell what came of it.
+pub const DEFAULT_FILTER: &str = "warn,kube_client=off,noderotation=info";
 
 /// The shape of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]

@@ -182,7 +182,7 @@ pub struct Assessment {
 /// A closed gate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gate {
-    /// Kebab-case code: `window-closed`, `frozen`, `cooldown`, `failure-pause`, `static-pool`, `finding`, `conflict`,
+    /// Kebab-case code: `window-closed`, `blackout`, `suspended`, `frozen`, `cooldown`, `failure-pause`, `static-pool`, `finding`, `conflict`,
     /// `invalid-policy`, `swept`, `deleting`, `headroom`, `refused`, `max-in-flight`.
     pub code: &'static str,
     /// Why, with times.

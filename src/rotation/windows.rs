@@ -10,6 +10,7 @@ use crate::{
     api::{
         events::Reason,
         keys,
+        meta::Stamp,
         time::{Time, to_annotation},
     },
     policy::{Policy, resolve::Governance},
@@ -35,7 +36,11 @@ pub fn settlement(scene: &Scene<'_>, policy: &Policy, assessment: &Assessment) -
         stamp,
         anchored: scene.anchor().is_some(),
         held: held(scene, policy, assessment),
-        frozen_until: scene.frozen().map(|until| until.unwrap_or(Time::MAX_UTC)),
+        frozen_until: match meta.stamp(keys::FREEZE) {
+            Stamp::Absent => None,
+            Stamp::At(until) => Some(until),
+            Stamp::Unreadable => Some(Time::MAX_UTC),
+        },
         last_rotation_at: meta.stamp(keys::LAST_ROTATION_AT).time(),
         outstanding: &assessment.outstanding,
     });

@@ -137,8 +137,8 @@ impl Schedule {
         if now > latest { 0 } else { count(in_time.saturating_sub(over)) }
     }
 
-    /// The instant from which on at most `k` [`Schedule::chances`] are left: a claim with this `latest` is due from then
-    /// on. [`Time::MIN_UTC`] where that was so already before what the schedule covers; `None` where it covers no such
+    /// The instant from which on at most `k` [`Schedule::chances`] are left to a claim with this `latest`.
+    /// [`Time::MIN_UTC`] where that was so already before what the schedule covers; `None` where it covers no such
     /// instant, or blackouts don't matter.
     pub fn chances_run_low(&self, now: Time, latest: Time, k: i64, cadence: TimeDelta) -> Option<Time> {
         let Blackouts { chances, until, .. } = &self.blackouts;
@@ -156,9 +156,17 @@ impl Schedule {
         Some(end.unwrap_or(Time::MIN_UTC))
     }
 
-    /// Whether a claim with this `latest` has at most `k` chances left.
-    pub fn triggered_by_chances(&self, now: Time, latest: Time, k: i64, cadence: TimeDelta) -> bool {
-        self.chances(now, latest, cadence).is_some_and(|chances| chances <= k)
+    /// The first instant after `latest` at which something may start outside of blackouts; where the windows never close
+    /// and none covers it, `latest` itself. `None` where it lies beyond what the schedule covers.
+    pub fn opening_after(&self, latest: Time) -> Option<Time> {
+        let Blackouts { chances, until, .. } = &self.blackouts;
+        let opening = if self.always_open {
+            chances.iter().flatten().find(|part| latest < part.end).map(|part| part.start.max(latest))
+        } else {
+            let in_time = chances.partition_point(|left| left.first().is_some_and(|part| part.start <= latest));
+            chances.get(in_time).and_then(|left| left.first()).map(|part| part.start)
+        };
+        opening.filter(|opening| opening < until)
     }
 }
 

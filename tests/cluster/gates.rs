@@ -271,7 +271,7 @@ async fn check_events(passes: &Passes) {
         ("full", reasons(&["InsufficientHeadroom"])),
         ("held", reasons(&["RetryBackoffShort", "RotationCompleted", "RotationStarted"])),
         ("outlast", reasons(&["RetryBackoffShort", "RotationStarted"])),
-        ("absorb", reasons(&["RotationCompleted", "RotationStarted"])),
+        ("absorb", reasons(&["AllOptedOut", "RotationCompleted", "RotationStarted"])),
     ]);
     let mut told = BTreeMap::new();
     for pool in expected.keys() {

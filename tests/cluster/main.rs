@@ -1,5 +1,5 @@
 //! The program on a real control plane: etcd, the API server, Karpenter with its KWOK provider. Each pass is a process of
-//! its own, under the ServiceAccount and with the rights that `kustomize/base` gives it.
+//! its own, under the ServiceAccount and with the rights that `kustomize/without-cronjob` gives it.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -10,6 +10,7 @@ mod crashes;
 mod drains;
 mod expiry;
 mod failures;
+mod faulty_proxy;
 mod gates;
 mod governance;
 mod lease;
@@ -19,3 +20,4 @@ mod policy;
 mod pools;
 mod refusals;
 mod rotation;
+mod storm;

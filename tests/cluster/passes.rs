@@ -33,7 +33,7 @@ impl Passes {
     /// Starts a control plane and installs the program as a user would, without its CronJob.
     pub async fn start(options: Options) -> Self {
         let plane = ControlPlane::start(options).await.unwrap();
-        plane.apply_kustomization(&Path::new(env!("CARGO_MANIFEST_DIR")).join("kustomize/base")).await.unwrap();
+        plane.apply_kustomization(&Path::new(env!("CARGO_MANIFEST_DIR")).join("kustomize/without-cronjob")).await.unwrap();
         let kubeconfig = plane.kubeconfig_for(NAMESPACE, "noderotation").await.unwrap();
         Self { plane, kubeconfig, arguments: Vec::new() }
     }
@@ -41,6 +41,12 @@ impl Passes {
     /// The same with more arguments for every pass.
     pub fn with(mut self, arguments: &[&str]) -> Self {
         self.arguments.extend(arguments.iter().map(ToString::to_string));
+        self
+    }
+
+    /// The same by another kubeconfig, made of the one given.
+    pub fn by(mut self, kubeconfig: impl FnOnce(&Path) -> PathBuf) -> Self {
+        self.kubeconfig = kubeconfig(&self.kubeconfig);
         self
     }
 
@@ -101,8 +107,8 @@ impl Passes {
         self.pool_annotation(pool, "totals").await.map_or(Value::Null, |text| serde_json::from_str(&text).unwrap())
     }
 
-    /// Every key of ours that is left on any NodePool, NodeClaim, Node or Pod, as `Kind name: key`; without the totals and
-    /// `last-rotation-at`, which stay.
+    /// Every key of ours that is left on any NodePool, NodeClaim, Node or Pod, as `Kind name: key`; without the totals,
+    /// `last-rotation-at` and `window-settled-at`, which stay.
     pub async fn leftovers(&self) -> Vec<String> {
         let mut left = Vec::new();
         for kind in ["nodepools", "nodeclaims", "nodes", "pods"] {
@@ -112,7 +118,9 @@ impl Passes {
                 let name = object["metadata"]["name"].as_str().unwrap();
                 for part in ["annotations", "labels"] {
                     let keys = object["metadata"][part].as_object().into_iter().flat_map(|keys| keys.keys());
-                    let ours = keys.filter(|key| key.starts_with(PREFIX) && !matches!(&key[PREFIX.len()..], "totals" | "last-rotation-at"));
+                    let ours = keys.filter(|key| {
+                        key.starts_with(PREFIX) && !matches!(&key[PREFIX.len()..], "totals" | "last-rotation-at" | "window-settled-at")
+                    });
                     left.extend(ours.map(|key| format!("{kind} {name}: {key}")));
                 }
                 if kind == "nodes" && object["spec"]["unschedulable"] == true {

@@ -46,7 +46,12 @@ pub fn execute(options: RunOptions) -> ExitCode {
         return ExitCode::Usage;
     }
     match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-        Ok(runtime) => runtime.block_on(run(options, &clock)),
+        Ok(runtime) => {
+            let code = runtime.block_on(run(options, &clock));
+            // A name that is still being looked up can't be called off, and would hold the end for as long as it takes.
+            runtime.shutdown_background();
+            code
+        }
         Err(error) => {
             eprintln!("error: no runtime: {error}");
             ExitCode::Failed
@@ -116,7 +121,11 @@ async fn work(options: &RunOptions, stop: &Stop, clock: &LogClock) -> Ended {
     match session.take_lease(patience).await {
         Ok(None) => {}
         Ok(Some(held)) => {
-            tracing::info!("nothing is done by this run: {held}");
+            match &held.oddity {
+                None => tracing::info!("nothing is done by this run: {held}"),
+                // Nobody may be at work at all.
+                Some(_) => tracing::warn!("nothing is done by this run: {held}"),
+            }
             return Ended::quiet(ExitCode::Done);
         }
         Err(failure) => {

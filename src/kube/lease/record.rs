@@ -20,8 +20,10 @@ pub struct Held {
     pub since: Option<Time>,
     /// When it expires unless it is renewed.
     pub expires: Option<Time>,
-    /// What is wrong with the record, if anything.
+    /// What is wrong with the record, if anything: then nobody can tell from it when it expires.
     pub oddity: Option<String>,
+    /// The namespace it is in.
+    pub namespace: String,
 }
 
 impl fmt::Display for Held {
@@ -34,7 +36,12 @@ impl fmt::Display for Held {
             write!(formatter, ", until {} unless renewed", to_annotation(expires))?;
         }
         match &self.oddity {
-            Some(oddity) => write!(formatter, "; {oddity}; if nobody is at work, delete the Lease {PROGRAM}"),
+            Some(oddity) => write!(
+                formatter,
+                "; {oddity}; a run that waits (--wait-for-lease) takes it once nobody has written it for its duration; or, if {} \
+                 is not at work, `kubectl delete lease {PROGRAM} --namespace {}`",
+                self.by, self.namespace
+            ),
             None => Ok(()),
         }
     }
@@ -43,6 +50,8 @@ impl fmt::Display for Held {
 /// A Lease as it is stored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Record {
+    /// The namespace it is in.
+    pub namespace: String,
     /// Its `resourceVersion`.
     pub version: String,
     /// Who holds it; empty: nobody.
@@ -52,25 +61,33 @@ pub struct Record {
     /// When it was last renewed: `renewTime`, else `acquireTime`, else when it was created; `Err` with what stands there
     /// where that can't be read.
     pub renewed: Result<Option<Time>, String>,
-    /// How long a renewal lasts.
+    /// How long a renewal lasts: the record's own `leaseDurationSeconds`, ours where that is absent or makes no sense.
     pub duration: TimeDelta,
     /// How often it has changed hands.
     pub transitions: i64,
+    /// The finalizers that hold it, where it is being deleted.
+    pub ending: Option<Vec<String>>,
 }
+
+/// A record that lasts longer isn't one of a pass; whatever wrote it would stop all passes for as long.
+const LONGEST: TimeDelta = TimeDelta::days(1);
 
 impl Record {
     /// Reads it, leniently: there is no record that stops a pass from telling who holds it.
     pub fn read(lease: &Value) -> Self {
         let (metadata, spec) = (&lease["metadata"], &lease["spec"]);
         let seconds = spec["leaseDurationSeconds"].as_i64().filter(|seconds| *seconds > 0).and_then(TimeDelta::try_seconds);
+        let finalizers = metadata["finalizers"].as_array().into_iter().flatten().map(text).collect();
         let stamp = [&spec["renewTime"], &spec["acquireTime"], &metadata["creationTimestamp"]].into_iter().find(|stamp| !stamp.is_null());
         Self {
+            namespace: text(&metadata["namespace"]),
             version: text(&metadata["resourceVersion"]),
             holder: text(&spec["holderIdentity"]),
             acquired: time(&spec["acquireTime"]),
             renewed: stamp.map(|stamp| time(stamp).ok_or_else(|| stamp.to_string())).transpose(),
-            duration: seconds.unwrap_or(DURATION),
+            duration: seconds.filter(|seconds| *seconds <= LONGEST).unwrap_or(DURATION),
             transitions: spec["leaseTransitions"].as_i64().unwrap_or(0),
+            ending: (!metadata["deletionTimestamp"].is_null()).then_some(finalizers),
         }
     }
 
@@ -79,7 +96,8 @@ impl Record {
         if self.holder.is_empty() {
             return None;
         }
-        let held = |expires, oddity| Some(Held { by: self.holder.clone(), since: self.acquired, expires, oddity });
+        let (by, namespace) = (self.holder.clone(), self.namespace.clone());
+        let held = |expires, oddity| Some(Held { by, since: self.acquired, expires, oddity, namespace });
         let renewed = match &self.renewed {
             Ok(Some(renewed)) => *renewed,
             // The API server always sets creationTimestamp.
@@ -136,6 +154,36 @@ mod tests {
         assert_eq!(held_until(acquired, "2026-11-30T07:00:01Z"), Some(Some(at("2026-11-30T07:00:20Z"))));
         assert_eq!(held_until(json!({"holderIdentity": "b"}), "2026-11-30T06:00:19Z"), Some(Some(at("2026-11-30T06:00:20Z"))));
         assert_eq!(held_until(json!({"holderIdentity": "b"}), "2026-11-30T06:00:20Z"), None);
+    }
+
+    #[test]
+    fn a_duration_that_makes_no_sense_is_ours() {
+        for seconds in [json!(null), json!(0), json!(-5), json!(2_147_483_647), json!(u64::MAX), json!("20"), json!(1.5), json!({})] {
+            let spec = json!({"holderIdentity": "b", "renewTime": "2026-11-30T07:00:00Z", "leaseDurationSeconds": seconds});
+            assert_eq!(held_until(spec, "2026-11-30T07:00:01Z"), Some(Some(at("2026-11-30T07:00:20Z"))), "{seconds}");
+        }
+        let a_day = json!({"holderIdentity": "b", "renewTime": "2026-11-30T07:00:00Z", "leaseDurationSeconds": 86_400});
+        assert_eq!(held_until(a_day, "2026-11-30T08:00:00Z"), Some(Some(at("2026-12-01T07:00:00Z"))));
+    }
+
+    #[test]
+    fn times_are_read_in_whatever_form_they_were_written() {
+        for renewed in [
+            "2026-11-30T07:00:00.500000Z",
+            "2026-11-30T07:00:00.5Z",
+            "2026-11-30T07:00:00.500000000Z",
+            "2026-11-30T08:00:00.500+01:00",
+            "2026-11-30t07:00:00.5z",
+        ] {
+            let spec = json!({"holderIdentity": "b", "renewTime": renewed, "leaseDurationSeconds": 20});
+            assert_eq!(held_until(spec, "2026-11-30T07:00:01Z"), Some(Some(at("2026-11-30T07:00:20.5Z"))), "{renewed}");
+        }
+    }
+
+    #[test]
+    fn a_renewal_that_is_null_counts_from_acquisition() {
+        let spec = json!({"holderIdentity": "b", "renewTime": null, "acquireTime": "2026-11-30T07:00:00Z"});
+        assert_eq!(held_until(spec, "2026-11-30T07:00:01Z"), Some(Some(at("2026-11-30T07:00:20Z"))));
     }
 
     #[test]

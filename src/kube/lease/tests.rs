@@ -18,7 +18,7 @@ async fn desk(fake: &Fake, identity: &str) -> Desk {
 }
 
 async fn take(fake: &Fake, identity: &str) -> Result<Standing, Held> {
-    desk(fake, identity).await.take().await.unwrap()
+    desk(fake, identity).await.take(&mut Watch::default()).await.unwrap()
 }
 
 /// What is stored, with times to the second: the clock's fractions are the test's own.
@@ -57,7 +57,8 @@ async fn an_expired_one_changes_hands_once() {
     take(&fake, "alice").await.unwrap();
     clock(&fake, "2026-11-30T07:00:21Z");
     let (bob, carol) = (desk(&fake, "bob").await, desk(&fake, "carol").await);
-    let (bob, carol) = futures::join!(bob.take(), carol.take());
+    let (mut first, mut second) = (Watch::default(), Watch::default());
+    let (bob, carol) = futures::join!(bob.take(&mut first), carol.take(&mut second));
     let (bob, carol) = (bob.unwrap(), carol.unwrap());
     assert!(bob.is_ok() != carol.is_ok());
     let holder = if bob.is_ok() { "bob" } else { "carol" };
@@ -72,7 +73,7 @@ async fn an_expired_one_changes_hands_once() {
 async fn a_released_one_is_free_at_once() {
     let fake = Fake::new();
     let alice = desk(&fake, "alice").await;
-    let lease = alice.clone().keep(alice.take().await.unwrap().unwrap());
+    let lease = alice.clone().keep(alice.take(&mut Watch::default()).await.unwrap().unwrap());
     lease.release().await;
     let expected = json!({
         "holderIdentity": "", "leaseDurationSeconds": 1, "leaseTransitions": 0,
@@ -101,13 +102,13 @@ async fn a_refused_lease_names_it_and_the_servers_words() {
     let fake = Fake::new();
     let alice = desk(&fake, "alice").await;
     fake.fault("POST", refuse(404, "namespaces \"ns\" not found"));
-    let failure = alice.take().await.unwrap_err();
+    let failure = alice.take(&mut Watch::default()).await.unwrap_err();
     assert_eq!(failure.to_string(), "create Lease ns/noderotation: HTTP 404: namespaces \"ns\" not found");
 }
 
 async fn held(fake: &Fake) -> (Desk, Arc<Hold>) {
     let alice = desk(fake, "alice").await;
-    let standing = alice.take().await.unwrap().unwrap();
+    let standing = alice.take(&mut Watch::default()).await.unwrap().unwrap();
     (alice, Arc::new(Hold(Mutex::new(standing))))
 }
 
@@ -187,4 +188,62 @@ async fn a_waiting_pass_takes_it_as_soon_as_it_is_free() {
     let (acquired, ()) = futures::join!(waiting, release);
     assert!(matches!(acquired, Ok(Acquisition::Ours(_))));
     assert!(matches!(acquire(&alice.api, "ns", "alice", Duration::ZERO).await, Ok(Acquisition::Held(held)) if held.by == "bob"));
+}
+
+/// Held by a holder whose clock is an hour ahead.
+fn from_the_future(duration: i64) -> Value {
+    json!({
+        "metadata": {"namespace": "ns"},
+        "spec": {"holderIdentity": "laptop", "renewTime": "2026-11-30T08:00:00.000000Z", "leaseDurationSeconds": duration},
+    })
+}
+
+#[tokio::test]
+async fn a_renewal_from_the_future_is_held_and_the_log_says_how_to_clear_it() {
+    let fake = Fake::new().with(PATH, from_the_future(1));
+    let held = take(&fake, "alice").await.unwrap_err().to_string();
+    assert!(held.starts_with("the Lease is held by laptop, until 2026-11-30T08:00:01Z unless renewed; its renewal "), "{held}");
+    assert!(held.ends_with("`kubectl delete lease noderotation --namespace ns`"), "{held}");
+}
+
+#[tokio::test]
+async fn a_renewal_from_the_future_that_stands_still_for_its_duration_is_taken_by_who_waited() {
+    let fake = Fake::new().with(PATH, from_the_future(1));
+    let alice = desk(&fake, "alice").await;
+    let began = Instant::now();
+    assert!(matches!(acquire(&alice.api, "ns", "alice", Duration::from_millis(500)).await, Ok(Acquisition::Held(_))));
+    assert!(matches!(acquire(&alice.api, "ns", "alice", Duration::from_secs(10)).await, Ok(Acquisition::Ours(_))));
+    assert!(began.elapsed() >= Duration::from_millis(1500), "each run watches for itself");
+    assert_eq!(stored(&fake)["holderIdentity"], "alice");
+}
+
+#[tokio::test]
+async fn a_renewal_from_the_future_that_moves_stays_held() {
+    let fake = Fake::new().with(PATH, from_the_future(2));
+    let alice = desk(&fake, "alice").await;
+    let renewing = async {
+        for _ in 0..8 {
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            fake.store(|store| store.put(PATH, from_the_future(2)));
+        }
+    };
+    let (acquired, ()) = futures::join!(acquire(&alice.api, "ns", "alice", Duration::from_secs(4)), renewing);
+    assert!(matches!(acquired, Ok(Acquisition::Held(held)) if held.by == "laptop"));
+}
+
+#[tokio::test]
+async fn what_others_wrote_on_it_stays() {
+    let fake = Fake::new().with(
+        PATH,
+        json!({
+            "metadata": {"labels": {"team": "a"}, "annotations": {"note": "x"}, "deletionTimestamp": "2026-11-30T06:00:00Z", "finalizers": ["x/y"]},
+            "spec": {"holderIdentity": "", "strategy": "OldestEmulationVersion", "leaseTransitions": 7},
+        }),
+    );
+    let alice = desk(&fake, "alice").await;
+    let lease = alice.clone().keep(alice.take(&mut Watch::default()).await.unwrap().unwrap());
+    lease.release().await;
+    let left = fake.get(PATH).unwrap();
+    assert_eq!((&left["metadata"]["labels"], &left["metadata"]["annotations"]), (&json!({"team": "a"}), &json!({"note": "x"})));
+    assert_eq!((&left["spec"]["strategy"], &left["spec"]["leaseTransitions"]), (&json!("OldestEmulationVersion"), &json!(8)));
 }

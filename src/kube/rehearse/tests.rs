@@ -136,14 +136,3 @@ async fn what_is_so_already_is_agreed_and_what_is_not_ours_to_do_is_unknown() {
     assert!(matches!(answer(&fake, delete()).await, Answer::Unknown(_)));
     assert!(!fake.log().iter().any(|line| line.starts_with("DELETE") || line.starts_with("PATCH")));
 }
-
-#[tokio::test]
-async fn without_rehearsals_nothing_is_sent() {
-    let fake = fake();
-    let session = crate::kube::session::Session::open(fake.client(), fake.terms()).await.unwrap().without_rehearsals();
-    fake.log();
-    let (rehearsal, mut view) = (Rehearsal(delete()), View::default());
-    session.read(&mut view, &BTreeSet::from([Need::Rehearsal(rehearsal.clone())])).await;
-    assert_eq!(view.facts.rehearsals[&rehearsal], Answer::Unknown("no rehearsal was asked for".into()));
-    assert_eq!(fake.log(), [""; 0]);
-}

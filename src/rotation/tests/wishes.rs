@@ -113,6 +113,9 @@ fn windows_that_closed_while_no_pass_ran_count_once_each() {
     // A rotation in flight defers it; a rotation in that window settles it.
     assert_eq!(missed(&due.clone().anchored("a"), sunday), []);
     assert_eq!(missed(&due.clone().note(keys::LAST_ROTATION_AT, "2026-12-02T03:00:00Z"), sunday), [(format!("{sunday} uid-weekly/1"), 1)]);
+    // A freeze that outlasted the close silences it, also once it is over.
+    assert_eq!(missed(&due.clone().note(keys::FREEZE, "2026-12-06T00:00:00Z"), sunday), [(format!("{sunday} uid-weekly/1"), 0)]);
+    assert_eq!(missed(&due.clone().note(keys::FREEZE, "2026-12-05T00:00:00Z"), sunday), [(format!("{sunday} uid-weekly/1"), 1)]);
     // Nothing was due.
     assert_eq!(
         missed(&fleet().claim("a", |claim| claim.age(mins(5))), "2026-12-02T06:00:00Z"),

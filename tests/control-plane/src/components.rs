@@ -22,7 +22,9 @@ const AUDIT_POLICY: &str = "\
 apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
-rules: [{level: Metadata}]
+rules:
+- {level: Request, verbs: [create, update, patch, delete], resources: [{group: karpenter.sh, resources: [nodeclaims]}]}
+- {level: Metadata}
 ";
 
 /// The ports of one run, all on loopback.

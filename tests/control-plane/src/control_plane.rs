@@ -117,7 +117,8 @@ impl ControlPlane {
         self.directory.path()
     }
 
-    /// The API server's audit log: one JSON `audit.k8s.io/v1` Event a line for each finished request, at level Metadata.
+    /// The API server's audit log: one JSON `audit.k8s.io/v1` Event a line for each finished request, at level Metadata; writes
+    /// of NodeClaims at level Request, for only a delete's body says whether it is a dry run.
     /// The users are `admin` (this harness), `karpenter`, `kwok`, `system:kube-scheduler`,
     /// `system:kube-controller-manager` and the ServiceAccounts.
     pub fn audit_log(&self) -> PathBuf {

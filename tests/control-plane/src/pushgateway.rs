@@ -14,6 +14,7 @@ const PROGRAM: &str = "prometheus-pushgateway";
 const START_ATTEMPTS: usize = 4;
 const START_LIMIT: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(50);
+const SETTLING: Duration = Duration::from_millis(500);
 
 /// A running Pushgateway, without persistence; ends when dropped.
 pub struct Pushgateway {
@@ -71,12 +72,19 @@ impl Pushgateway {
             }
             sleep(PAUSE).await;
         }
+        settled(&mut process).await?;
         self.process = Some(process);
         Ok(())
     }
 }
 
-fn find_in_path(program: &str) -> Option<PathBuf> {
+/// The answer may have been that of another test's program on the same port: ours ends soon after, for it has none.
+pub(crate) async fn settled(process: &mut Process) -> Result<(), Error> {
+    sleep(SETTLING).await;
+    process.still_running()
+}
+
+pub(crate) fn find_in_path(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file: &PathBuf| Path::is_file(file))
 }

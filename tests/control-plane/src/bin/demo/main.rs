@@ -59,8 +59,8 @@ async fn demo(program: &Path) -> Result<(), Error> {
     let workload = plane.part_filled_fleet(&pool, NODES).await?;
     let observer = plane.observe(&workload).await?;
 
-    say("installing noderotation as its README says: kubectl apply -k kustomize/base");
-    plane.apply_kustomization(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kustomize/base")).await?;
+    say("installing noderotation, all but its CronJob: kubectl apply -k kustomize/without-cronjob");
+    plane.apply_kustomization(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kustomize/without-cronjob")).await?;
     let kubeconfig = plane.kubeconfig_for(NAMESPACE, "noderotation").await?;
     say("and a RotationPolicy: at any hour, and (for want of two weeks) what is older than 15s\n");
     plane.apply_objects(&[policy()]).await?;
@@ -116,7 +116,8 @@ async fn pass(program: &Path, kubeconfig: &Path) -> Result<String, Error> {
         return Err(Error::Command { command: "noderotation run".into(), status: output.status, output: log });
     }
     let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let step = lines.filter(|line| line["nodepool"] == POOL && line["action"].is_string()).last();
+    let mut steps = lines.filter(|line| line["nodepool"] == POOL && line["action"].is_string());
+    let step = steps.next_back();
     let step = step.ok_or_else(|| unusable(format!("it says nothing of NodePool {POOL}:\n{log}")))?;
     let text = |key: &str| step[key].as_str().unwrap_or_default().to_owned();
     Ok(format!("{:<12} {}", text("action"), text("message")))

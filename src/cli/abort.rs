@@ -47,13 +47,13 @@ pub fn run(args: AbortArgs) -> ExitCode {
 }
 
 async fn end(args: &AbortArgs, stop: &Stop) -> Result<ExitCode, Ended> {
-    let client = args.reach.client().await?;
+    let reached = args.reach.client().await?;
     let config = args.reach.config();
-    let session = args.reach.session(client.clone(), stop).await?;
+    let session = args.reach.session(&reached, stop).await?;
     let shown = decide(&session, &config, &args.pool).await?;
     args.consent.ask(&told(&args.pool, &shown))?;
     // The time for thinking is not the writing session's.
-    let mut session = args.reach.session(client, stop).await?;
+    let mut session = args.reach.session(&reached, stop).await?;
     if let Some(held) = session.take_lease(PATIENCE).await.map_err(|failure| failed(&failure))? {
         return Err(fail(ExitCode::Failed, &format!("nothing was changed: {held}")));
     }

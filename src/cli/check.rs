@@ -5,7 +5,7 @@ use std::{io::Read, path::PathBuf};
 use chrono::TimeDelta;
 use clap::{Args, ValueEnum};
 
-use super::{ExitCode, span};
+use super::{ExitCode, screen::Screen, span};
 use crate::{
     api::time::{Time, parse_annotation, parse_duration},
     clock::Clock,
@@ -125,7 +125,7 @@ pub fn run(args: CheckArgs) -> ExitCode {
     let terms = Terms { now, cadence: args.cadence, nodes: args.nodes, lifetime };
     let verdict = judge(&files, &terms);
     let text = match args.output {
-        Format::Text => show::text(&verdict, &terms),
+        Format::Text => show::text(&verdict, &terms, Screen::stdout(true)),
         Format::Json => show::json(&verdict, &terms),
         Format::Sarif => sarif::sarif(&verdict),
         Format::Github => show::github(&verdict),

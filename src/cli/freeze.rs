@@ -118,7 +118,7 @@ fn told(pool: &NodePool, until: Time, now: Time, reader: Reader) -> String {
 }
 
 async fn open(reach: &ReachArgs, stop: &Stop) -> Result<Session, Ended> {
-    reach.session(reach.client().await?, stop).await
+    reach.session(&reach.client().await?, stop).await
 }
 
 fn find<'a>(view: &'a View, name: &str) -> Result<&'a NodePool, Ended> {

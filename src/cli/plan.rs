@@ -3,11 +3,10 @@
 use std::num::NonZeroUsize;
 
 use clap::Args;
-use kube::Client;
 
 use super::{
     ExitCode, complete,
-    reach::{self, Ended, ReachArgs, fail, failed},
+    reach::{self, Ended, ReachArgs, Reached, fail, failed},
     screen::{Format, OutputArgs, Screen, structured},
     when::Reader,
 };
@@ -64,8 +63,8 @@ pub fn run(args: PlanArgs) -> ExitCode {
 }
 
 async fn plan(args: PlanArgs, stop: &Stop) -> Result<ExitCode, Ended> {
-    let client = args.reach.client().await?;
-    let plan = look(&args, client, stop).await?;
+    let reached = args.reach.client().await?;
+    let plan = look(&args, &reached, stop).await?;
     let known = plan.pools.len() + plan.errors.len();
     if let (Some(pool), 0) = (&args.pool, known) {
         return Err(fail(ExitCode::Failed, &format!("there is no NodePool {pool}; `noderotation plan` lists them")));
@@ -79,8 +78,8 @@ async fn plan(args: PlanArgs, stop: &Stop) -> Result<ExitCode, Ended> {
     })
 }
 
-async fn look(args: &PlanArgs, client: Client, stop: &Stop) -> Result<Plan, Ended> {
-    let session = args.reach.session(client, stop).await?;
+async fn look(args: &PlanArgs, reached: &Reached, stop: &Stop) -> Result<Plan, Ended> {
+    let session = args.reach.session(reached, stop).await?;
     let max_in_flight = args.max_in_flight.map(NonZeroUsize::get);
     let config = Config { rehearse: args.rehearse, max_in_flight, ..args.reach.config() };
     let (view, lease) = futures::join!(pass::view(&session, &config), session.lease());

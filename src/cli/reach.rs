@@ -11,7 +11,7 @@ use crate::{
     cluster::Failure,
     kube::{
         call::chain,
-        connect::{Target, connect},
+        connect::{Target, reach},
         session::{Session, Terms},
         stop::{Signal, Stop},
     },
@@ -40,6 +40,14 @@ pub struct ReachArgs {
     connect: ConnectOptions,
 }
 
+/// A server, not yet asked for anything.
+#[derive(Clone)]
+pub struct Reached {
+    client: kube::Client,
+    /// Its URL, to be named where it doesn't answer.
+    server: http::Uri,
+}
+
 /// Why a command ends early.
 #[derive(Debug)]
 pub struct Ended(pub ExitCode);
@@ -51,16 +59,25 @@ impl ReachArgs {
     }
 
     /// A client, by the kubeconfig.
-    pub async fn client(&self) -> Result<kube::Client, Ended> {
+    ///
+    /// # Errors
+    /// Ends where there is none.
+    pub async fn client(&self) -> Result<Reached, Ended> {
         let ConnectOptions { kubeconfig, context, impersonate, .. } = self.connect.clone();
-        connect(&Target { kubeconfig, context, impersonate }).await.map_err(|error| fail(ExitCode::NotConnected, &chain(&error)))
+        let reached = reach(&Target { kubeconfig, context, impersonate }).await;
+        let (client, server) = reached.map_err(|error| fail(ExitCode::NotConnected, &chain(&error)))?;
+        Ok(Reached { client, server })
     }
 
     /// A session: what is needed is served and readable, and the clock is the server's.
-    pub async fn session(&self, client: kube::Client, stop: &Stop) -> Result<Session, Ended> {
+    ///
+    /// # Errors
+    /// Ends where it isn't so.
+    pub async fn session(&self, reached: &Reached, stop: &Stop) -> Result<Session, Ended> {
         let request_timeout = self.connect.request_timeout.map(|limit| limit.to_std().unwrap_or_default());
         let terms = Terms { namespace: self.namespace.clone(), deadline: BUDGET, request_timeout, stop: stop.clone() };
-        Session::open(client, terms).await.map_err(|error| fail(ExitCode::NotConnected, &chain(&error)))
+        let opened = Session::open(reached.client.clone(), terms).await;
+        opened.map_err(|error| fail(ExitCode::NotConnected, &format!("{}: {}", reached.server, chain(&error))))
     }
 }
 

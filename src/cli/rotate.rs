@@ -52,8 +52,8 @@ pub fn run(args: RotateArgs) -> ExitCode {
 }
 
 async fn rotate(args: &RotateArgs, stop: &Stop) -> Result<ExitCode, Ended> {
-    let client = args.reach.client().await?;
-    let session = args.reach.session(client.clone(), stop).await?;
+    let reached = args.reach.client().await?;
+    let session = args.reach.session(&reached, stop).await?;
     let config = args.reach.config();
     let view = pass::view(&session, &config).await.map_err(|failure| failed(&failure))?;
     let now = session.now();
@@ -61,7 +61,7 @@ async fn rotate(args: &RotateArgs, stop: &Stop) -> Result<ExitCode, Ended> {
         .ok_or_else(|| fail(ExitCode::Failed, &format!("there is no NodeClaim and no Node of one named {}", args.name)))?;
     let change = told(&decide(&view, now, &config), claim, now, Reader::Here).map_err(|why| fail(ExitCode::Failed, &why))?;
     args.consent.ask(&change)?;
-    let session = args.reach.session(client, stop).await?;
+    let session = args.reach.session(&reached, stop).await?;
     ask(&session, claim, now).await
 }
 

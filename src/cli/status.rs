@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use clap::Args;
-use kube::Client;
 
 use super::{
     ExitCode, complete,
-    reach::{self, Ended, ReachArgs, fail, failed},
+    reach::{self, Ended, ReachArgs, Reached, fail, failed},
     screen::{Format, OutputArgs, Screen, structured},
     when::Reader,
 };
@@ -49,10 +48,10 @@ pub fn run(args: StatusArgs) -> ExitCode {
 }
 
 async fn status(args: StatusArgs, stop: &Stop) -> Result<ExitCode, Ended> {
-    let client = args.reach.client().await?;
+    let reached = args.reach.client().await?;
     let screen = Screen::stdout(!args.output.no_headers);
     loop {
-        let status = look(&args, client.clone(), stop).await?;
+        let status = look(&args, &reached, stop).await?;
         let text = render(&status, args.output.output, screen, Reader::Here).map_err(|why| fail(ExitCode::Failed, &why))?;
         // Home, and clear what is below: no flicker.
         let text = if args.watch && screen.width.is_some() { format!("\u{1b}[H\u{1b}[J{text}") } else { text };
@@ -67,8 +66,8 @@ async fn status(args: StatusArgs, stop: &Stop) -> Result<ExitCode, Ended> {
     }
 }
 
-async fn look(args: &StatusArgs, client: Client, stop: &Stop) -> Result<Status, Ended> {
-    let session = args.reach.session(client, stop).await?;
+async fn look(args: &StatusArgs, reached: &Reached, stop: &Stop) -> Result<Status, Ended> {
+    let session = args.reach.session(reached, stop).await?;
     let config = args.reach.config();
     let (view, lease) = futures::join!(pass::view(&session, &config), session.lease());
     let view = view.map_err(|failure| failed(&failure))?;

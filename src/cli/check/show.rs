@@ -10,6 +10,7 @@ use super::{
 };
 use crate::{
     api::time::{Time, format_duration, to_annotation},
+    cli::screen::{Screen, Tone},
     schedule::window::Occurrence,
 };
 
@@ -17,14 +18,14 @@ use crate::{
 const COMING: usize = 3;
 
 /// For people: diagnostics first, then what the policies mean.
-pub fn text(verdict: &Verdict, terms: &Terms) -> String {
+pub fn text(verdict: &Verdict, terms: &Terms, screen: Screen) -> String {
     let mut text = String::new();
     // Writing into a String has no way to fail.
     for diagnostic in &verdict.diagnostics {
         let Diagnostic { file, line, column, code, object, path, message, .. } = diagnostic;
         let object = if object.is_empty() { String::new() } else { format!("{object}: ") };
         let path = if path.is_empty() { String::new() } else { format!("{path}: ") };
-        let _ = writeln!(text, "{file}:{line}:{column}: {}: {object}{path}{message} [{code}]", word(diagnostic.severity));
+        let _ = writeln!(text, "{file}:{line}:{column}: {}: {object}{path}{message} [{code}]", word(diagnostic.severity, screen));
     }
     for judged in &verdict.policies {
         if !text.is_empty() {
@@ -55,11 +56,11 @@ fn plural(count: usize, one: &'static str, more: &'static str) -> &'static str {
     if count == 1 { one } else { more }
 }
 
-fn word(severity: Severity) -> &'static str {
+fn word(severity: Severity, screen: Screen) -> String {
     match severity {
-        Severity::Error => "error",
-        Severity::Warning => "warning",
-        Severity::Note => "note",
+        Severity::Error => screen.paint("error", Tone::Bad),
+        Severity::Warning => screen.paint("warning", Tone::Doubtful),
+        Severity::Note => screen.paint("note", Tone::Faint),
     }
 }
 

@@ -28,6 +28,8 @@ spec:
       terminationGracePeriod: 1h
 ";
 
+const PIPE: Screen = Screen { width: None, colour: false, headers: true };
+
 fn terms() -> Terms {
     Terms { now: parse_annotation("2026-11-30T07:00:00Z").unwrap(), cadence: TimeDelta::minutes(1), nodes: 0, lifetime: None }
 }
@@ -37,7 +39,7 @@ fn file(name: &str, text: &str) -> File {
 }
 
 fn told(files: &[File]) -> String {
-    show::text(&judge(files, &terms()), &terms())
+    show::text(&judge(files, &terms()), &terms(), PIPE)
 }
 
 #[test]
@@ -78,7 +80,7 @@ fn machines_read_json_sarif_and_workflow_commands() {
 #[test]
 fn a_lifetime_on_the_command_line_stands_for_a_pool() {
     let terms = Terms { lifetime: Some(Lifetime { expire_after: Some(TimeDelta::days(3)), grace: None }), nodes: 500, ..terms() };
-    insta::assert_snapshot!(show::text(&judge(&[file("policy.yaml", POLICY)], &terms), &terms));
+    insta::assert_snapshot!(show::text(&judge(&[file("policy.yaml", POLICY)], &terms), &terms, PIPE));
 }
 
 proptest! {
@@ -90,7 +92,7 @@ proptest! {
         let text = format!("{POLICY}{POOL}");
         let damaged = format!("{}{insert}{}", &text[..at], &text[(at + remove).min(text.len())..]);
         let verdict = judge(&[file("damaged.yaml", &damaged)], &terms());
-        show::text(&verdict, &terms());
+        show::text(&verdict, &terms(), PIPE);
         sarif::sarif(&verdict);
     }
 }

@@ -108,9 +108,9 @@ fn every_series_that_is_asked_for_is_one_of_ours() {
             }
         }
     }
-    let unused: Vec<&&str> = names.iter().filter(|name| !asked.contains(**name)).collect();
-    let free = ["noderotation_pass_timestamp_seconds", "noderotation_suspended"];
-    assert!(unused.iter().all(|name| free.contains(*name)), "neither an alert nor the dashboard shows {unused:?}");
+    let unused: Vec<&str> = names.iter().copied().filter(|name| !asked.contains(*name)).collect();
+    // Success is what counts; that a pass ended says little.
+    assert_eq!(unused, ["noderotation_pass_timestamp_seconds"], "neither an alert nor the dashboard shows them");
 }
 
 #[test]

@@ -1,12 +1,6 @@
 //! C19: grouping labels that would eat ours, and values that a path can't carry; shown on a real Pushgateway.
 
-use control_plane::Pushgateway;
-use serde_json::json;
-
-use crate::{
-    program::{Kubeconfig, ended},
-    server::{Reply, Server},
-};
+use crate::program::{Kubeconfig, ended};
 
 #[tokio::test]
 async fn names_that_our_series_use_are_refused_before_anything_else() {
@@ -33,56 +27,68 @@ async fn names_that_our_series_use_are_refused_before_anything_else() {
     }
 }
 
-/// A governed pool without claims.
-async fn cluster() -> Server {
-    Server::start(|request| {
-        let item = if request.path.contains("/nodepools") {
-            json!({
-                "metadata": {"name": "web", "uid": "u1", "labels": {"a": "b"}},
-                "spec": {"template": {"spec": {"expireAfter": "720h"}}},
-                "status": {"conditions": [{"type": "Ready", "status": "True"}]},
-            })
-        } else if request.path.contains("/rotationpolicies") {
-            json!({
-                "metadata": {"name": "p", "uid": "u2", "generation": 1},
-                "spec": {
-                    "nodePoolSelector": {},
-                    "maintenanceWindows": [{"timezone": "UTC", "days": ["Mon"], "start": "02:00", "end": "06:00"}],
-                },
-            })
-        } else {
-            return None;
-        };
-        (request.method == "GET").then(|| Reply::Json(200, json!({"kind": "List", "metadata": {}, "items": [item]})))
-    })
-    .await
-}
+/// Needs the Debian package, so it runs with the tests on a control plane.
+#[cfg(feature = "faults")]
+mod real {
+    use control_plane::Pushgateway;
+    use serde_json::json;
 
-#[tokio::test]
-async fn a_real_pushgateway_shows_each_value_on_every_series_and_the_pool_intact() {
-    let (server, gateway) = (cluster().await, Pushgateway::start().await.unwrap());
-    let kubeconfig = Kubeconfig::plain(server.port);
-    for given in ["eu/prod", "a%2Fb", "", ".."] {
-        let label = format!("where={given}");
-        let url = gateway.url();
-        let arguments = ["--pushgateway", &url, "--grouping", &label, "--grouping", "tier=gold", "--metrics-file", "-"];
-        let mut command = kubeconfig.run(&arguments);
-        let output = command.output().await.unwrap();
-        let log = String::from_utf8_lossy(&output.stderr);
-        assert!(!log.contains("not pushed"), "{log}");
-        let scraped = gateway.metrics().await.unwrap();
-        let ours: Vec<&str> = scraped.lines().filter(|line| line.starts_with("noderotation_")).collect();
-        let label = format!("where=\"{given}\"");
-        let group: Vec<&&str> = ours.iter().filter(|line| line.contains(&label)).collect();
-        assert!(group.len() > 20, "{given:?}: {scraped}");
-        assert!(group.iter().all(|line| line.contains("job=\"noderotation\"") && line.contains("tier=\"gold\"")), "{group:?}");
-        assert!(group.iter().any(|line| line.contains("nodepool=\"web\"")), "{group:?}");
-        let text = String::from_utf8_lossy(&output.stdout);
-        let samples: Vec<&str> = text.lines().filter(|line| line.starts_with("noderotation_")).collect();
-        assert!(samples.len() > 20, "{text}");
-        for sample in samples {
-            let values = sample.rsplit_once('}').map_or(sample, |(_, values)| values).split_whitespace();
-            assert!(values.filter(|word| word.parse::<f64>().is_ok()).count() == 1, "a timestamp: {sample}");
+    use crate::{
+        program::Kubeconfig,
+        server::{Reply, Server},
+    };
+
+    /// A governed pool without claims.
+    async fn cluster() -> Server {
+        Server::start(|request| {
+            let item = if request.path.contains("/nodepools") {
+                json!({
+                    "metadata": {"name": "web", "uid": "u1", "labels": {"a": "b"}},
+                    "spec": {"template": {"spec": {"expireAfter": "720h"}}},
+                    "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+                })
+            } else if request.path.contains("/rotationpolicies") {
+                json!({
+                    "metadata": {"name": "p", "uid": "u2", "generation": 1},
+                    "spec": {
+                        "nodePoolSelector": {},
+                        "maintenanceWindows": [{"timezone": "UTC", "days": ["Mon"], "start": "02:00", "end": "06:00"}],
+                    },
+                })
+            } else {
+                return None;
+            };
+            (request.method == "GET").then(|| Reply::Json(200, json!({"kind": "List", "metadata": {}, "items": [item]})))
+        })
+        .await
+    }
+
+    #[tokio::test]
+    async fn a_real_pushgateway_shows_each_value_on_every_series_and_the_pool_intact() {
+        let (server, gateway) = (cluster().await, Pushgateway::start().await.unwrap());
+        let kubeconfig = Kubeconfig::plain(server.port);
+        for given in ["eu/prod", "a%2Fb", "", ".."] {
+            let label = format!("where={given}");
+            let url = gateway.url();
+            let arguments = ["--pushgateway", &url, "--grouping", &label, "--grouping", "tier=gold", "--metrics-file", "-"];
+            let mut command = kubeconfig.run(&arguments);
+            let output = command.output().await.unwrap();
+            let log = String::from_utf8_lossy(&output.stderr);
+            assert!(!log.contains("not pushed"), "{log}");
+            let scraped = gateway.metrics().await.unwrap();
+            let ours: Vec<&str> = scraped.lines().filter(|line| line.starts_with("noderotation_")).collect();
+            let label = format!("where=\"{given}\"");
+            let group: Vec<&&str> = ours.iter().filter(|line| line.contains(&label)).collect();
+            assert!(group.len() > 20, "{given:?}: {scraped}");
+            assert!(group.iter().all(|line| line.contains("job=\"noderotation\"") && line.contains("tier=\"gold\"")), "{group:?}");
+            assert!(group.iter().any(|line| line.contains("nodepool=\"web\"")), "{group:?}");
+            let text = String::from_utf8_lossy(&output.stdout);
+            let samples: Vec<&str> = text.lines().filter(|line| line.starts_with("noderotation_")).collect();
+            assert!(samples.len() > 20, "{text}");
+            for sample in samples {
+                let values = sample.rsplit_once('}').map_or(sample, |(_, values)| values).split_whitespace();
+                assert!(values.filter(|word| word.parse::<f64>().is_ok()).count() == 1, "a timestamp: {sample}");
+            }
         }
     }
 }

@@ -92,7 +92,8 @@ async fn documented(passes: &Passes) {
     for folder in ["docs", "docs/runbook"] {
         pages.extend(std::fs::read_dir(root().join(folder)).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_file()));
     }
-    let claim = passes.plane.node_claims_of("web").await.unwrap().remove(0).metadata.name.unwrap();
+    let claim = passes.plane.node_claims_of("web").await.unwrap().remove(0);
+    let (node, claim) = (claim.data["status"]["nodeName"].as_str().unwrap().to_owned(), claim.metadata.name.unwrap());
     let mut run = 0;
     for page in pages {
         for line in blocks(&page, "sh").iter().flat_map(|block| block.lines()) {
@@ -103,7 +104,11 @@ async fn documented(passes: &Passes) {
             }
             let mut bash = Command::new("bash");
             let kubectl = passes.plane.kubectl();
-            let script = line.replace("kubectl", &kubectl.get_program().to_string_lossy()).replace("NAME", &claim).replace("POOL", "web");
+            let script = line
+                .replace("kubectl", &kubectl.get_program().to_string_lossy())
+                .replace("NAME", &claim)
+                .replace("NODE", &node)
+                .replace("POOL", "web");
             let output =
                 bash.args(["-c", &script]).envs(kubectl.get_envs().filter_map(|(name, value)| Some((name, value?)))).output().unwrap();
             assert!(output.status.success(), "{}: {line}\n{}", page.display(), String::from_utf8_lossy(&output.stderr));

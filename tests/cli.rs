@@ -128,7 +128,7 @@ fn check_ends_with_0_1_or_2() {
     let good = check(&["-"], POLICY.into());
     assert!(good.starts_with("exit 0\n--- stdout\nnights: P 96h, D 4h, gap 68h\n"), "{good}");
     let bad = check(&["-"], POLICY.replace("02:00", "2:00"));
-    assert!(bad.starts_with("exit 1\n--- stdout\n-:6:64: error: RotationPolicy nights: spec.maintenanceWindows[0].start: "), "{bad}");
+    assert!(bad.starts_with("exit 1\n--- stdout\n-:6:65: error: RotationPolicy nights: spec.maintenanceWindows[0].start: "), "{bad}");
     let short = check(&["--expire-after", "72h", "--tgp", "1h", "-"], POLICY.into());
     assert!(short.starts_with("exit 1\n") && short.contains("[ANonPositive]"), "{short}");
     let missing = check(&["missing.yaml"], String::new());

@@ -36,7 +36,7 @@ pub struct CheckArgs {
 
     /// The expireAfter of nodes to judge every policy against: a duration or Never
     #[arg(long, value_name = "DURATION", value_parser = lifetime)]
-    expire_after: Option<Option<TimeDelta>>,
+    expire_after: Option<Life>,
 
     /// Their terminationGracePeriod [default: unset]
     #[arg(long, value_name = "DURATION", value_parser = grace, requires = "expire_after")]
@@ -85,12 +85,15 @@ enum Format {
     Github,
 }
 
-#[allow(clippy::option_option, reason = "unset, Never, or a duration")]
-fn lifetime(text: &str) -> Result<Option<TimeDelta>, &'static str> {
+/// An `expireAfter`; `None` is `Never`.
+#[derive(Debug, Clone, Copy)]
+struct Life(Option<TimeDelta>);
+
+fn lifetime(text: &str) -> Result<Life, &'static str> {
     if text == "Never" {
-        return Ok(None);
+        return Ok(Life(None));
     }
-    grace(text).map(Some).map_err(|_| "write Never, or a duration such as 336h or 720h0m0s")
+    grace(text).map(|span| Life(Some(span))).map_err(|_| "write Never, or a duration such as 336h or 720h0m0s")
 }
 
 fn grace(text: &str) -> Result<TimeDelta, &'static str> {
@@ -121,7 +124,7 @@ pub fn run(args: CheckArgs) -> ExitCode {
         }
     }
     let now = args.at.unwrap_or_else(|| Clock::local().now());
-    let lifetime = args.expire_after.map(|expire_after| Lifetime { expire_after, grace: args.tgp });
+    let lifetime = args.expire_after.map(|Life(expire_after)| Lifetime { expire_after, grace: args.tgp });
     let terms = Terms { now, cadence: args.cadence, nodes: args.nodes, lifetime };
     let verdict = judge(&files, &terms);
     let text = match args.output {

@@ -43,7 +43,7 @@ impl Passes {
 fn action(pass: &Pass, pool: &str) -> String {
     let lines = pass.log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let of_pool = lines.filter(|line| line["nodepool"] == pool).filter_map(|line| line["action"].as_str().map(str::to_owned));
-    of_pool.last().unwrap_or_default()
+    of_pool.fold(String::new(), |_, later| later)
 }
 
 #[tokio::test(flavor = "multi_thread")]

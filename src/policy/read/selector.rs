@@ -71,6 +71,7 @@ fn expression(reader: &mut Reader, item: &Value, path: &str) -> Option<Expressio
         match value.as_str() {
             Some(text) if text.chars().count() > 63 => {
                 reader.problem(&format!("{path}.values[{index}]"), Some(value), "a label's value, of at most 63 characters");
+                values.insert(text.to_owned());
             }
             Some(value) => {
                 values.insert(value.to_owned());

@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 
 # Debian packages that tests need, each with the program that shows that it is there.
-PACKAGES := prometheus-pushgateway:prometheus-pushgateway prometheus:promtool prometheus-alertmanager:prometheus-alertmanager
+PACKAGES := prometheus-pushgateway:prometheus-pushgateway prometheus:promtool prometheus-alertmanager:prometheus-alertmanager faketime:faketime
 
 BUILT := $(or $(CARGO_TARGET_DIR),target)/debug
 

@@ -17,6 +17,7 @@ mod faults;
 pub mod lease;
 mod list;
 mod load;
+pub mod operator;
 mod plugin;
 pub mod preflight;
 mod rehearse;

@@ -13,6 +13,8 @@ pub mod candidates;
 pub mod cli;
 pub mod clock;
 pub mod cluster;
+#[cfg(test)]
+mod fixture;
 pub mod kube;
 pub mod pass;
 pub mod policy;

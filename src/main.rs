@@ -1,8 +1,7 @@
 //! The `noderotation` program: parses the command line, does what it says, and maps the result to an exit code.
 
-use clap::Parser;
 use noderotation::cli::Cli;
 
 fn main() -> std::process::ExitCode {
-    Cli::parse().execute().into()
+    Cli::typed().execute().into()
 }

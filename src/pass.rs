@@ -21,7 +21,7 @@ use crate::{
 
 mod perform;
 
-use perform::Performed;
+pub use perform::{Performed, perform};
 
 /// What one pass did.
 #[derive(Debug, Default)]
@@ -99,7 +99,7 @@ async fn sweep(cluster: &impl Cluster, decision: &Decision, report: &mut PassRep
         if report.aborted.is_some() {
             return;
         }
-        let performed = perform::perform(cluster, std::slice::from_ref(planned)).await;
+        let performed = perform(cluster, std::slice::from_ref(planned)).await;
         report.note("", &performed);
     }
 }
@@ -111,10 +111,10 @@ async fn steps(cluster: &impl Cluster, decision: Decision, concurrency: usize, r
     let work = decision.steps.into_iter().map(|(pool, step)| async move {
         let mut performed = Performed::default();
         for planned in &step.aside {
-            performed = performed.then(perform::perform(cluster, std::slice::from_ref(planned)).await);
+            performed = performed.then(perform(cluster, std::slice::from_ref(planned)).await);
         }
         if performed.aborted.is_none() {
-            performed = performed.then(perform::perform(cluster, &step.effects).await);
+            performed = performed.then(perform(cluster, &step.effects).await);
         }
         if performed.aborted.is_none() {
             let told = performed.conditions.drain(..).chain(step.conditions.iter().cloned()).collect::<Vec<_>>();

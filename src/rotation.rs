@@ -1,5 +1,6 @@
 //! The state machine (§5.2, §5.3, §7): one non-blocking step per NodePool, as data.
 
+pub mod abort;
 pub mod advance;
 pub mod announce;
 pub mod assess;

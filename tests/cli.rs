@@ -50,6 +50,13 @@ fn bad_usage_exits_2_and_says_what_would_be_right() {
         &["run", "--pushgateway", "http://gw", "--grouping", "a=1,b=2", "--grouping", "a=3"],
         &["completion", "tcsh"],
         &["rotate"],
+        &["turn"],
+        &["check"],
+        &["check", "--expire-after", "14d", "-"],
+        &["check", "--tgp", "1h", "-"],
+        &["freeze", "web", "--until", "tomorrow"],
+        &["freeze", "web", "--until", "2030-01-07T06:00:00Z", "--for", "1h"],
+        &["plan", "-o", "html"],
     ];
     let told: Vec<String> = cases.iter().map(|case| format!("$ noderotation {}\n{}", case.join(" "), ended(noderotation(case)))).collect();
     for text in &told {
@@ -86,7 +93,76 @@ fn every_flag_of_run_has_its_variable() {
 fn completions_are_printed_for_the_usual_shells() {
     for shell in ["bash", "zsh", "fish"] {
         let text = ended(noderotation(&["completion", shell]));
-        assert!(text.starts_with("exit 0\n") && text.contains("wait-for-lease"), "{shell}: {text}");
+        assert!(text.starts_with("exit 0\n") && text.contains("COMPLETE"), "{shell}: {text}");
+    }
+}
+
+#[test]
+fn completions_offer_commands_and_flags_and_nothing_where_no_cluster_answers() {
+    let offered = |words: &[&str]| {
+        let mut command = noderotation(&[&["--", "noderotation"], words].concat());
+        command.env("COMPLETE", "fish").env("_CLAP_COMPLETE_INDEX", words.len().to_string());
+        ended(command)
+    };
+    assert!(offered(&["unf"]).contains("unfreeze\t"), "{}", offered(&["unf"]));
+    assert!(offered(&["plan", "--max"]).contains("--max-in-flight"), "{}", offered(&["plan", "--max"]));
+    assert_eq!(offered(&["freeze", "w"]).lines().next(), Some("exit 0"));
+}
+
+const POLICY: &str = "\
+apiVersion: noderotation.io/v1alpha1
+kind: RotationPolicy
+metadata: {name: nights}
+spec:
+  nodePoolSelector: {}
+  maintenanceWindows: [{timezone: UTC, days: [Wed, Sat], start: \"02:00\", end: \"06:00\"}]
+";
+
+#[test]
+fn check_ends_with_0_1_or_2() {
+    let check = |arguments: &[&str], text: String| {
+        let mut command = noderotation(&[&["check", "--at", "2030-01-01T00:00:00Z"], arguments].concat());
+        command.write_stdin(text);
+        ended(command)
+    };
+    let good = check(&["-"], POLICY.into());
+    assert!(good.starts_with("exit 0\n--- stdout\nnights: P 96h, D 4h, gap 68h\n"), "{good}");
+    let bad = check(&["-"], POLICY.replace("02:00", "2:00"));
+    assert!(bad.starts_with("exit 1\n--- stdout\n-:6:65: error: RotationPolicy nights: spec.maintenanceWindows[0].start: "), "{bad}");
+    let short = check(&["--expire-after", "72h", "--tgp", "1h", "-"], POLICY.into());
+    assert!(short.starts_with("exit 1\n") && short.contains("[ANonPositive]"), "{short}");
+    let missing = check(&["missing.yaml"], String::new());
+    assert!(missing.starts_with("exit 2\n--- stdout\n--- stderr\nerror: reading missing.yaml: "), "{missing}");
+}
+
+#[test]
+fn as_a_plugin_of_kubectl_help_says_what_is_typed_there() {
+    let directory = tempfile::tempdir().unwrap();
+    let plugin = directory.path().join("kubectl-noderotation");
+    std::os::unix::fs::symlink(assert_cmd::cargo::cargo_bin!("noderotation"), &plugin).unwrap();
+    let mut command = Command::new(&plugin);
+    command.env_clear().args(["plan", "--help"]);
+    let text = ended(command);
+    assert!(text.contains("Usage: kubectl noderotation plan [OPTIONS] [POOL]"), "{text}");
+}
+
+#[test]
+fn every_command_has_a_manual_page() {
+    let directory = tempfile::tempdir().unwrap();
+    assert!(ended(noderotation(&["man", directory.path().to_str().unwrap()])).starts_with("exit 0\n"));
+    for command in ["run", "plan", "status", "check", "freeze", "unfreeze", "rotate", "abort"] {
+        let page = std::fs::read_to_string(directory.path().join(format!("noderotation-{command}.1"))).unwrap();
+        assert!(page.contains(".SH DESCRIPTION"), "{page}");
+    }
+}
+
+#[test]
+fn without_a_cluster_commands_say_what_was_tried() {
+    for arguments in [&["plan"][..], &["status"], &["freeze", "web", "--yes"], &["rotate", "web-1", "--yes"], &["abort", "web", "--yes"]] {
+        let mut command = noderotation(arguments);
+        command.args(["--kubeconfig", "missing"]);
+        let text = ended(command);
+        assert!(text.starts_with("exit 3\n--- stdout\n--- stderr\nerror: the kubeconfig can't be used: "), "{text}");
     }
 }
 

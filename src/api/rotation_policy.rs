@@ -81,7 +81,10 @@ pub struct NodePoolSelector {
     .message("In and NotIn need at least one value, Exists and DoesNotExist take none"))]
 pub struct MatchExpression {
     /// The label.
-    #[schemars(length(min = 1, max = 317))]
+    #[schemars(
+        length(min = 1, max = 317),
+        regex(pattern = r"^([A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$")
+    )]
     pub key: String,
     /// How it is compared.
     pub operator: MatchOperator,
@@ -123,6 +126,9 @@ pub struct MaintenanceWindow {
     pub end: String,
 }
 
+/// A day that is the 29th of February is one of a leap year.
+const LEAP_DAY: &str = "!self.endsWith('-02-29') || int(self.substring(0, 4)) % 4 == 0 && (int(self.substring(0, 4)) % 100 != 0 || int(self.substring(0, 4)) % 400 == 0)";
+
 /// Days on which nothing starts.
 #[derive(KubeSchema, Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -133,10 +139,18 @@ pub struct Blackout {
     #[schemars(length(min = 1, max = 64), regex(pattern = r"^[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$"))]
     pub timezone: String,
     /// The first day, "YYYY-MM-DD".
-    #[schemars(length(max = 10), regex(pattern = r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$"))]
+    #[schemars(
+        length(max = 10),
+        regex(pattern = r"^[0-9]{4}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|[12][0-9]))$")
+    )]
+    #[x_kube(validation = Rule::new(LEAP_DAY).message("February has no 29th in that year"))]
     pub from: String,
     /// The last day, "YYYY-MM-DD"; it is part of the blackout.
-    #[schemars(length(max = 10), regex(pattern = r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$"))]
+    #[schemars(
+        length(max = 10),
+        regex(pattern = r"^[0-9]{4}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|[12][0-9]))$")
+    )]
+    #[x_kube(validation = Rule::new(LEAP_DAY).message("February has no 29th in that year"))]
     pub to: String,
     /// Why, for people. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -202,13 +216,25 @@ pub struct MatchNodeRequirements {
     /// Labels the replacement must have with the same values; [] is none, on purpose.
     /// Default: topology.kubernetes.io/zone, kubernetes.io/arch, karpenter.sh/capacity-type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 16), inner(length(min = 1, max = 317)))]
+    #[schemars(
+        length(max = 16),
+        inner(
+            length(min = 1, max = 317),
+            regex(pattern = r"^([A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$")
+        )
+    )]
     #[x_kube(validation = Rule::new("self.all(key, key != 'kubernetes.io/hostname')")
         .message("kubernetes.io/hostname names the very node that is to be replaced: leave it out"))]
     pub required: Option<Vec<String>>,
     /// Labels the replacement should have with the same values. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 16), inner(length(min = 1, max = 317)))]
+    #[schemars(
+        length(max = 16),
+        inner(
+            length(min = 1, max = 317),
+            regex(pattern = r"^([A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$")
+        )
+    )]
     #[x_kube(validation = Rule::new("self.all(key, key != 'kubernetes.io/hostname')")
         .message("kubernetes.io/hostname names the very node that is to be replaced: leave it out"))]
     pub preferred: Option<Vec<String>>,
@@ -285,12 +311,19 @@ pub enum CrdError {
 }
 
 /// Patterns of the schema, and what they ask for: a regular expression alone is no answer to someone who wrote `14d`.
-const PATTERNS: [(&str, &str); 6] = [
+const PATTERNS: [(&str, &str); 7] = [
     (r"^([0-9]+(s|m|h))+$", "must be whole hours, minutes and seconds, such as 1h30m: no days, no fractions"),
     (r"^(auto|([0-9]+(s|m|h))+)$", "must be auto, or whole hours, minutes and seconds, such as 240h: no days, no fractions"),
     (r"^([01][0-9]|2[0-3]):[0-5][0-9]$", "must be \"HH:MM\" with two digits each, from \"00:00\" to \"23:59\""),
     (r"^(([01][0-9]|2[0-3]):[0-5][0-9]|24:00)$", "must be \"HH:MM\" with two digits each, from \"00:00\" to \"24:00\""),
-    (r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$", "must be a day as \"YYYY-MM-DD\", such as \"2026-12-19\""),
+    (
+        r"^[0-9]{4}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|[12][0-9]))$",
+        "must be a day as \"YYYY-MM-DD\", such as \"2026-12-19\"",
+    ),
+    (
+        r"^([A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$",
+        "must be a label key, such as workload or example.com/team",
+    ),
     (r"^[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$", "must be an IANA zone name, such as Europe/Berlin or UTC"),
 ];
 

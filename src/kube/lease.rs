@@ -33,8 +33,7 @@ use crate::{
 
 mod record;
 
-pub use record::Held;
-use record::Record;
+pub use record::{Held, Record};
 
 /// How long a renewal lasts.
 pub const DURATION: TimeDelta = TimeDelta::seconds(20);
@@ -116,6 +115,15 @@ impl Watch {
 pub fn identity() -> String {
     let host = gethostname::gethostname().to_string_lossy().into_owned();
     format!("{host}_{}_{:08x}", std::process::id(), rand::random::<u32>())
+}
+
+/// The Lease as it is stored; reads only. `None` where there is none.
+///
+/// # Errors
+/// [`Failure`] where it can't be read.
+pub async fn look(api: &Api, namespace: &str) -> Result<Option<Record>, Failure> {
+    let desk = Desk { api: api.clone(), namespace: namespace.into(), identity: String::new() };
+    desk.read().await.map_err(|error| error.failure(&desk.words("get")))
 }
 
 /// Takes the Lease in this namespace, waiting for as long as `patience` while it is held, but not past the deadline.

@@ -128,6 +128,14 @@ impl Session {
         }
     }
 
+    /// The Lease as it is stored, whoever holds it; `None` where there is none.
+    ///
+    /// # Errors
+    /// [`Failure`] where it can't be read.
+    pub async fn lease(&self) -> Result<Option<lease::Record>, Failure> {
+        lease::look(&self.api, &self.namespace).await
+    }
+
     /// Gives the Lease back, after the last write.
     pub async fn close(self) {
         if let Some(lease) = self.guard.lease {
@@ -140,7 +148,6 @@ impl Session {
         Arc::clone(&self.api.clock)
     }
 
-    #[cfg(test)]
     pub(super) fn api(&self) -> &Api {
         &self.api
     }

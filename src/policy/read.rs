@@ -144,9 +144,9 @@ fn positive(reader: &mut Reader, surge: &Map<String, Value>, field: &str) -> Opt
 fn label_keys(reader: &mut Reader, fields: &Map<String, Value>, path: &str, field: &str) -> Option<Vec<String>> {
     let mut keys: Vec<String> = Vec::new();
     let mut usable = true;
-    for (index, item) in
-        reader.array(fields, path, field, "a list of label keys, such as [topology.kubernetes.io/zone]")?.iter().enumerate()
-    {
+    let items = reader.array(fields, path, field, "a list of label keys, such as [topology.kubernetes.io/zone]")?;
+    reader.at_most(16, items, &format!("{path}.{field}"));
+    for (index, item) in items.iter().enumerate() {
         let expected = match item.as_str() {
             Some(keys::HOSTNAME_LABEL) => "another label: the hostname names the very node that is to be replaced",
             Some(key) if selector::is_label_key(key) => {

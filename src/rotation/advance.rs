@@ -20,6 +20,7 @@ mod failed;
 mod pending;
 
 pub use draining::drain;
+pub use pending::{Cause, rollback};
 
 /// The step of a pool whose anchor names `name`.
 pub fn advance(scene: &Scene<'_>, policy: &Policy, assessment: Assessment, name: &str) -> Result<Step, Missing> {

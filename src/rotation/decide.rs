@@ -125,11 +125,8 @@ fn in_flight(view: &View) -> usize {
 fn results(view: &View, now: Time, config: &Config) -> (Vec<Planned>, BTreeMap<String, Result<Step, Undecided>>) {
     let (effects, swept) = sweep(view, now);
     let in_flight = in_flight(view);
-    let schedules: BTreeMap<&str, Schedule> = view
-        .policies
-        .values()
-        .map(|policy| (policy.name.as_str(), Schedule::of(&policy.settings.windows, now).without(&policy.settings.blackouts, now)))
-        .collect();
+    let schedules: BTreeMap<&str, Schedule> =
+        view.policies.values().map(|policy| (policy.name.as_str(), Schedule::under(&policy.settings, now))).collect();
     let claims = by_pool(view);
     let never = Schedule::default();
     let results = view.pools.iter().map(|(name, pool)| {
@@ -145,7 +142,7 @@ fn results(view: &View, now: Time, config: &Config) -> (Vec<Planned>, BTreeMap<S
 }
 
 /// The policy whose fields are used: in a tie the first by name, so that what is in flight goes on.
-fn used<'a>(governance: &Governance<'a>) -> Option<&'a Policy> {
+pub(super) fn used<'a>(governance: &Governance<'a>) -> Option<&'a Policy> {
     match governance {
         Governance::Ungoverned => None,
         Governance::Policy(policy) => Some(policy),

@@ -13,6 +13,7 @@ use crate::api::{
     time::Time,
 };
 
+mod condition;
 mod judge;
 mod patch;
 

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     api::time::{Time, later},
-    policy::Blackout,
+    policy::{Blackout, Settings},
 };
 
 /// A blackout as instants, `[start, end)`.
@@ -66,6 +66,16 @@ impl Blackouts {
         self.closures.iter().filter(|closure| closure.contains(now)).max_by_key(|closure| closure.end)
     }
 
+    /// Those that are not over, by their start.
+    pub fn ahead(&self, now: Time) -> impl Iterator<Item = &Closure> {
+        self.closures.iter().filter(move |closure| now < closure.end)
+    }
+
+    /// What they leave of this, in order.
+    pub fn left_of(&self, occurrence: Occurrence) -> Vec<Occurrence> {
+        left_of(occurrence, &self.closures)
+    }
+
     /// Whether a blackout covers a part of this.
     pub fn touch(&self, occurrence: &Occurrence) -> bool {
         self.closures.iter().any(|closure| closure.overlaps(occurrence))
@@ -78,6 +88,11 @@ impl Blackouts {
 }
 
 impl Schedule {
+    /// What the windows and blackouts of these settings mean around `now`.
+    pub fn under(settings: &Settings, now: Time) -> Self {
+        Self::of(&settings.windows, now).without(&settings.blackouts, now)
+    }
+
     /// The same schedule with these blackouts; `now` is that of [`Schedule::of`].
     pub fn without(mut self, blackouts: &[Blackout], now: Time) -> Self {
         if blackouts.is_empty() {

@@ -5,6 +5,7 @@
 
 mod audit;
 mod chronicle;
+mod commands;
 mod crashes;
 mod drains;
 mod expiry;

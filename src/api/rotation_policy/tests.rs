@@ -105,8 +105,12 @@ fn every_rule_says_what_would_be_right() {
     rules(&spec_schema(), "spec", &mut found);
     let hostname = "self.all(key, key != 'kubernetes.io/hostname') | \
                     kubernetes.io/hostname names the very node that is to be replaced: leave it out";
+    let leap_day = "!self.endsWith('-02-29') || int(self.substring(0, 4)) % 4 == 0 && \
+                    (int(self.substring(0, 4)) % 100 != 0 || int(self.substring(0, 4)) % 400 == 0) | February has no 29th in that year";
     let expected = [
         "spec.blackouts[]: self.from <= self.to | to must not be before from: both days are part of the blackout".to_owned(),
+        format!("spec.blackouts[].from: {leap_day}"),
+        format!("spec.blackouts[].to: {leap_day}"),
         "spec.maintenanceWindows[]: self.start != self.end | end must be another time than start; a whole day is \"00:00\" to \"24:00\""
             .to_owned(),
         "spec.maintenanceWindows[].days: size(self) > 0 && self.all(day, day.lowerAscii() in ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun']) | \

@@ -180,7 +180,11 @@ fn config(options: &RunOptions) -> Config {
 
 /// The path of a pass up to its decision; nothing that writes is ever built.
 async fn dry_run(session: &Session, config: &Config) -> Ended {
-    match pass::view(session, config).await {
+    let (view, lease) = futures::join!(pass::view(session, config), session.lease());
+    if let Some(held) = lease.ok().flatten().and_then(|record| record.held(session.now())) {
+        tracing::info!("a dry run needs no Lease: {held}");
+    }
+    match view {
         Ok(view) => {
             let decision = decide(&view, session.now(), config);
             let printed = super::super::print(&steps::text(&decision));

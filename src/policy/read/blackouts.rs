@@ -13,6 +13,7 @@ use crate::policy::Blackout;
 pub(super) fn read(reader: &mut Reader, spec: &Map<String, Value>) -> Vec<Blackout> {
     let expected = "a list of blackouts, each with timezone, from and to";
     let entries = reader.array(spec, "spec", "blackouts", expected).unwrap_or_default();
+    reader.at_most(64, entries, "spec.blackouts");
     let entries = entries.iter().enumerate();
     entries.filter_map(|(index, entry)| blackout(reader, entry, &format!("spec.blackouts[{index}]"))).collect()
 }
@@ -22,6 +23,9 @@ fn blackout(reader: &mut Reader, entry: &Value, path: &str) -> Option<Blackout> 
     let timezone = timezone(reader, fields, path);
     let (from, to) = (day(reader, fields, path, "from"), day(reader, fields, path, "to"));
     let reason = reader.text(fields, path, "reason", "a text that says why");
+    if reason.is_some_and(|reason| reason.chars().count() > 256) {
+        reader.problem(&format!("{path}.reason"), fields.get("reason"), "at most 256 characters");
+    }
     let (from, to) = (from?, to?);
     if to < from {
         reader.problem(&format!("{path}.to"), fields.get("to"), "not before from: both days are part of the blackout");

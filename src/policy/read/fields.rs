@@ -7,6 +7,8 @@ use crate::policy::Problem;
 
 /// As much of a wrong value as a message quotes, in characters.
 const QUOTED: usize = 200;
+/// The longest text that the API server takes for a duration.
+const LENGTH: usize = 32;
 /// Go's longest duration, in seconds: what Karpenter's own fields can say.
 const LONGEST: u64 = i64::MAX as u64 / 1_000_000_000;
 
@@ -63,6 +65,13 @@ impl Reader {
         self.told(items, path, field, value, expected)
     }
 
+    /// Says where a list is longer than the API server takes.
+    pub(super) fn at_most(&mut self, most: usize, items: &[Value], path: &str) {
+        if items.len() > most {
+            self.problem(path, Some(&Value::from(items.len())), &format!("at most {most} entries"));
+        }
+    }
+
     pub(super) fn text<'a>(&mut self, fields: &'a Map<String, Value>, path: &str, field: &str, expected: &str) -> Option<&'a str> {
         let value = present(fields, field)?;
         self.told(value.as_str(), path, field, value, expected)
@@ -107,8 +116,11 @@ pub(super) fn present<'a>(fields: &'a Map<String, Value>, field: &str) -> Option
     fields.get(field).filter(|value| !value.is_null())
 }
 
-/// Reads a duration of ours: `^([0-9]+(s|m|h))+$`, at most what Go can say (292 years). `None` for anything else.
+/// Reads a duration of ours: `^([0-9]+(s|m|h))+$` in at most 32 characters, and at most what Go can say (292 years). `None` for anything else.
 pub fn duration(text: &str) -> Option<TimeDelta> {
+    if text.len() > LENGTH {
+        return None;
+    }
     let mut total: u64 = 0;
     let mut number: Option<u64> = None;
     for character in text.chars() {

@@ -21,9 +21,9 @@ pub(super) fn read(reader: &mut Reader, spec: &Map<String, Value>) -> Option<Sel
     let fields = reader.child(spec, "spec", "nodePoolSelector", &["matchLabels", "matchExpressions"])?;
     let match_labels = labels(reader, fields, path);
     let expected = "a list of constraints, each with key, operator and values";
-    let match_expressions = reader
-        .array(fields, path, "matchExpressions", expected)
-        .unwrap_or_default()
+    let expressions = reader.array(fields, path, "matchExpressions", expected).unwrap_or_default();
+    reader.at_most(32, expressions, &format!("{path}.matchExpressions"));
+    let match_expressions = expressions
         .iter()
         .enumerate()
         .filter_map(|(index, item)| expression(reader, item, &format!("{path}.matchExpressions[{index}]")))
@@ -65,8 +65,14 @@ fn expression(reader: &mut Reader, item: &Value, path: &str) -> Option<Expressio
         return None;
     };
     let mut values = BTreeSet::new();
-    for (index, value) in reader.array(fields, path, "values", "a list of label values").unwrap_or_default().iter().enumerate() {
+    let listed = reader.array(fields, path, "values", "a list of label values").unwrap_or_default();
+    reader.at_most(64, listed, &format!("{path}.values"));
+    for (index, value) in listed.iter().enumerate() {
         match value.as_str() {
+            Some(text) if text.chars().count() > 63 => {
+                reader.problem(&format!("{path}.values[{index}]"), Some(value), "a label's value, of at most 63 characters");
+                values.insert(text.to_owned());
+            }
             Some(value) => {
                 values.insert(value.to_owned());
             }

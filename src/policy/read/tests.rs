@@ -382,3 +382,27 @@ fn a_blackout_that_cannot_be_read_makes_the_policy_invalid() {
     let none = with(json!({"blackouts": "none"}));
     assert_eq!(problems(&none), ["spec.blackouts: \"none\": a list of blackouts, each with timezone, from and to"]);
 }
+
+#[test]
+fn what_is_longer_than_the_api_server_takes_is_named() {
+    let window = json!({"timezone": "UTC", "days": ["Sat"], "start": "02:00", "end": "06:00"});
+    let expression = json!({"key": "a", "operator": "In", "values": ["a".repeat(64)]});
+    let blackout = json!({"timezone": "UTC", "from": "2030-01-01", "to": "2030-01-02", "reason": "x".repeat(257)});
+    let policy = with(json!({
+        "nodePoolSelector": {"matchExpressions": [expression]},
+        "maintenanceWindows": vec![window; 65],
+        "blackouts": [blackout],
+        "surge": {"readyTimeout": format!("{}1h", "0".repeat(31)), "matchNodeRequirements": {"preferred": vec!["a"; 17]}},
+    }));
+    let paths: Vec<&str> = policy.problems.iter().map(|problem| problem.path.as_str()).collect();
+    assert_eq!(
+        paths,
+        [
+            "spec.nodePoolSelector.matchExpressions[0].values[0]",
+            "spec.maintenanceWindows",
+            "spec.blackouts[0].reason",
+            "spec.surge.readyTimeout",
+            "spec.surge.matchNodeRequirements.preferred",
+        ]
+    );
+}

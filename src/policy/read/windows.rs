@@ -27,6 +27,7 @@ pub(super) fn read(reader: &mut Reader, spec: &Map<String, Value>) -> Vec<Window
         return Vec::new();
     };
     let Some(entries) = reader.array(spec, "spec", "maintenanceWindows", expected) else { return Vec::new() };
+    reader.at_most(64, entries, path);
     if entries.is_empty() {
         reader.problem(path, Some(value), "at least one window: without one, nothing may ever start");
     }
@@ -70,6 +71,7 @@ fn days(reader: &mut Reader, fields: &Map<String, Value>, path: &str) -> Option<
         return None;
     };
     let items = reader.array(fields, path, "days", list)?;
+    reader.at_most(14, items, &at);
     if items.is_empty() {
         reader.problem(&at, Some(value), list);
         return None;

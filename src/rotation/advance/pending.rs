@@ -32,7 +32,7 @@ pub fn pending(scene: &Scene<'_>, policy: &Policy, assessment: Assessment, claim
     let started = started(scene.now, &claim.metadata);
     let timeout = policy.settings.ready_timeout;
     if scene.now - started > timeout {
-        return rollback(scene, assessment, claim, started, timeout);
+        return rollback(scene, assessment, claim, Cause::Timeout(timeout));
     }
     let name = &claim.metadata.name;
     let pod_name = placeholder_name(name);
@@ -139,15 +139,31 @@ fn to_draining(scene: &Scene<'_>, claim: &NodeClaim, host: &str, started: Time, 
     step
 }
 
+/// Why an attempt is rolled back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    /// The surge took longer than this.
+    Timeout(TimeDelta),
+    /// The operator's `abort`.
+    Operator,
+}
+
 /// The rollback (§6): what the attempt brought up, the placeholder, the marks; then `failed`, announced with the count
 /// that its write produced; then the pause and the total.
-fn rollback(scene: &Scene<'_>, assessment: Assessment, claim: &NodeClaim, started: Time, timeout: TimeDelta) -> Result<Step, Missing> {
-    let name = &claim.metadata.name;
+pub fn rollback(scene: &Scene<'_>, assessment: Assessment, claim: &NodeClaim, cause: Cause) -> Result<Step, Missing> {
+    let (name, started) = (&claim.metadata.name, started(scene.now, &claim.metadata));
     let state = PlaceholderState::of(scene.view.placeholders.get(&placeholder_name(name)));
-    let action = Action {
-        code: "rollback",
-        detail: format!("readyTimeout {} has passed without a Ready surge for NodeClaim {name}", format_duration(timeout)),
+    let (detail, why) = match cause {
+        Cause::Timeout(timeout) => {
+            let timeout = format_duration(timeout);
+            (
+                format!("readyTimeout {timeout} has passed without a Ready surge for NodeClaim {name}"),
+                format!("no Ready surge within readyTimeout {timeout}: {state}"),
+            )
+        }
+        Cause::Operator => (format!("rolls back the rotation of NodeClaim {name}"), format!("aborted by the operator: {state}")),
     };
+    let action = Action { code: "rollback", detail };
     let mut step = Step::of(assessment, action);
     // A pass that doesn't own the attempt any more (the claim is being deleted, or has moved on) touches nothing (§5.2).
     step.effects = attempt::begin(scene, claim, &[State::Pending]);
@@ -175,7 +191,6 @@ fn rollback(scene: &Scene<'_>, assessment: Assessment, claim: &NodeClaim, starte
             step.conditions.push(not_ready(scene, came, node));
         }
     }
-    let why = format!("no Ready surge within readyTimeout {}: {state}", format_duration(timeout));
     step.effects.extend(scene.cleanup(name));
     let say = Say::Failed { claim: Regarding::claim(&claim.metadata), pool: scene.name().into(), why };
     step.effects.push(Planned::new(Effect::MarkFailed { claim: name.clone(), at: scene.now }).say(say));

@@ -1,0 +1,125 @@
+//! How the operator's commands reach the cluster: the flags they share, one session for reading, and errors as sentences.
+
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use clap::{Args, builder::NonEmptyStringValueParser};
+
+use super::{ExitCode, connect::ConnectOptions, run::DEFAULT_PLACEHOLDER_IMAGE, span};
+use crate::{
+    api::keys::DEFAULT_NAMESPACE,
+    cluster::Failure,
+    kube::{
+        call::chain,
+        connect::{Target, reach},
+        session::{Session, Terms},
+        stop::{Signal, Stop},
+    },
+    report::log,
+    rotation::scene::Config,
+    surge::PlaceholderSettings,
+};
+
+/// How long one command may use the cluster.
+const BUDGET: Duration = Duration::from_secs(50);
+/// Of the log, only what the operator should know.
+const FILTER: &str = "warn";
+
+/// Which cluster, and how passes on it are set up.
+#[derive(Debug, Clone, Args)]
+pub struct ReachArgs {
+    /// Where the program's Lease and its placeholder Pods live
+    #[arg(short, long, value_name = "NAME", default_value = DEFAULT_NAMESPACE, value_parser = NonEmptyStringValueParser::new(), env = "NODEROTATION_NAMESPACE", hide_env_values = true)]
+    pub namespace: String,
+
+    /// How often passes are started; deadlines leave room for four of them
+    #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = span::positive, env = "NODEROTATION_CADENCE", hide_env_values = true)]
+    pub cadence: TimeDelta,
+
+    #[command(flatten)]
+    connect: ConnectOptions,
+}
+
+/// A server, not yet asked for anything.
+#[derive(Clone)]
+pub struct Reached {
+    client: kube::Client,
+    /// Its URL, to be named where it doesn't answer.
+    server: http::Uri,
+}
+
+/// Why a command ends early.
+#[derive(Debug)]
+pub struct Ended(pub ExitCode);
+
+impl ReachArgs {
+    /// What the core has to know of the flags.
+    pub fn config(&self) -> Config {
+        config(&self.namespace, self.cadence)
+    }
+
+    /// A client, by the kubeconfig.
+    ///
+    /// # Errors
+    /// Ends where there is none.
+    pub async fn client(&self) -> Result<Reached, Ended> {
+        let ConnectOptions { kubeconfig, context, impersonate, .. } = self.connect.clone();
+        let reached = reach(&Target { kubeconfig, context, impersonate }).await;
+        let (client, server) = reached.map_err(|error| fail(ExitCode::NotConnected, &chain(&error)))?;
+        Ok(Reached { client, server })
+    }
+
+    /// A session: what is needed is served and readable, and the clock is the server's.
+    ///
+    /// # Errors
+    /// Ends where it isn't so.
+    pub async fn session(&self, reached: &Reached, stop: &Stop) -> Result<Session, Ended> {
+        let request_timeout = self.connect.request_timeout.map(|limit| limit.to_std().unwrap_or_default());
+        let terms = Terms { namespace: self.namespace.clone(), deadline: BUDGET, request_timeout, stop: stop.clone() };
+        let opened = Session::open(reached.client.clone(), terms).await;
+        opened.map_err(|error| fail(ExitCode::NotConnected, &format!("{}: {}", reached.server, chain(&error))))
+    }
+}
+
+/// What the core has to know: no command of the operator makes a placeholder, so its image is any.
+pub fn config(namespace: &str, cadence: TimeDelta) -> Config {
+    let image = DEFAULT_PLACEHOLDER_IMAGE.into();
+    let placeholder = PlaceholderSettings { namespace: namespace.into(), image, pull_secrets: Vec::new() };
+    Config { cadence, placeholder, rehearse: false, max_in_flight: None }
+}
+
+/// Says why, and ends.
+pub fn fail(code: ExitCode, why: &str) -> Ended {
+    eprintln!("error: {why}");
+    Ended(code)
+}
+
+/// A call that failed.
+pub fn failed(failure: &Failure) -> Ended {
+    fail(ExitCode::Failed, &failure.to_string())
+}
+
+/// Runs a command that talks to the cluster, until it ends or a signal comes.
+pub fn run(command: impl AsyncFnOnce(&Stop) -> Result<ExitCode, Ended>) -> ExitCode {
+    let clock = crate::clock::Clock::local();
+    let filter = std::env::var(log::FILTER_VARIABLE).ok().filter(|filter| !filter.is_empty());
+    if let Err(error) = log::init(log::LogFormat::Text, Some(filter.as_deref().unwrap_or(FILTER)), move || clock.now()) {
+        return fail(ExitCode::Usage, &chain(&error)).0;
+    }
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return fail(ExitCode::Failed, &format!("no runtime: {error}")).0,
+    };
+    runtime.block_on(async {
+        let stop = match Stop::on_signals() {
+            Ok(stop) => stop,
+            Err(error) => return fail(ExitCode::Failed, &format!("no handler for SIGINT and SIGTERM: {error}")).0,
+        };
+        let ended = command(&stop).await.unwrap_or_else(|Ended(code)| code);
+        match stop.requested() {
+            Some(Signal::Interrupt) => ExitCode::Interrupted,
+            Some(Signal::Terminate) => ExitCode::Terminated,
+            None => ended,
+        }
+    })
+}

@@ -1,0 +1,178 @@
+//! Where output goes: how wide it may be, whether it may have colour, and which format is asked for.
+
+use std::io::IsTerminal;
+
+use clap::{Args, ValueEnum};
+use comfy_table::{Attribute, Cell, Color, ContentArrangement, Row, Table, presets::NOTHING};
+use serde::Serialize;
+
+/// A shape of output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum Format {
+    /// A table that fits the terminal.
+    #[default]
+    Table,
+    /// The same with more columns.
+    Wide,
+    /// JSON; the shape is in docs/commands.md.
+    Json,
+    /// The same as YAML.
+    Yaml,
+    /// Only the names, as `kubectl` takes them.
+    Name,
+}
+
+/// How to print.
+#[derive(Debug, Clone, Copy, Args)]
+#[command(next_help_heading = "Output")]
+pub struct OutputArgs {
+    /// How to tell it
+    #[arg(short, long, value_name = "FORMAT", value_enum, default_value_t)]
+    pub output: Format,
+
+    /// Leave out the tables' headers
+    #[arg(long)]
+    pub no_headers: bool,
+}
+
+/// The place that text goes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Screen {
+    /// Its columns; `None` where there is no terminal: nothing is wrapped then.
+    pub width: Option<u16>,
+    /// Whether colour may be used.
+    pub colour: bool,
+    /// Whether tables have headers.
+    pub headers: bool,
+}
+
+impl Screen {
+    /// Standard output. No colour in pipes, nor where `NO_COLOR` is set.
+    pub fn stdout(headers: bool) -> Self {
+        let terminal = std::io::stdout().is_terminal();
+        let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let width = terminal.then(terminal_size::terminal_size).flatten().map(|(terminal_size::Width(width), _)| width);
+        Self { width, colour: terminal && !no_colour, headers }
+    }
+
+    /// A table of these rows under these headers; nothing for no row.
+    pub fn table(self, headers: &[&str], rows: Vec<Vec<Styled>>) -> String {
+        if rows.is_empty() {
+            return String::new();
+        }
+        let mut table = Table::new();
+        table.load_style(NOTHING).force_no_tty();
+        if let Some(width) = self.width {
+            table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
+        }
+        if self.colour {
+            table.enforce_styling();
+        }
+        if self.headers {
+            table.set_header(headers.iter().map(|header| Cell::new(header).add_attribute(Attribute::Bold)));
+        }
+        for row in rows {
+            table.add_row(Row::from(row.into_iter().map(Styled::cell)));
+        }
+        for column in table.column_iter_mut() {
+            column.set_padding((0, 2));
+        }
+        format!("{}\n", table.trim_fmt())
+    }
+
+    /// Text in this tone.
+    pub fn paint(self, text: &str, tone: Tone) -> String {
+        let code = match tone {
+            Tone::Plain => "",
+            Tone::Strong => "1",
+            Tone::Good => "32",
+            Tone::Doubtful => "33",
+            Tone::Bad => "31",
+            Tone::Faint => "2",
+        };
+        if self.colour && !code.is_empty() { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
+    }
+
+    /// Text wrapped at words to the width, further lines indented.
+    pub fn wrap(self, text: &str, indent: usize) -> String {
+        let Some(width) = self.width.map(usize::from).filter(|width| *width > indent + 20) else { return text.to_owned() };
+        let mut lines = vec![String::new()];
+        for word in text.split(' ') {
+            let line = lines.len();
+            let Some(last) = lines.last_mut() else { continue };
+            let used = visible(last) + if line == 1 { indent } else { 0 };
+            if used > indent && used + 1 + visible(word) > width {
+                lines.push(format!("{}{word}", " ".repeat(indent)));
+            } else {
+                if !last.trim().is_empty() || (word.is_empty() && !last.is_empty()) {
+                    last.push(' ');
+                }
+                last.push_str(word);
+            }
+        }
+        lines.join("\n")
+    }
+}
+
+/// Characters that take room: no escape sequence of ours does.
+fn visible(text: &str) -> usize {
+    let mut count = 0;
+    let mut escaped = false;
+    for character in text.chars() {
+        match (escaped, character) {
+            (false, '\u{1b}') => escaped = true,
+            (false, _) => count += 1,
+            (true, 'm') => escaped = false,
+            (true, _) => {}
+        }
+    }
+    count
+}
+
+/// What text says by its colour; never by colour alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tone {
+    /// Nothing.
+    Plain,
+    /// A heading.
+    Strong,
+    /// As it should be.
+    Good,
+    /// Look at it.
+    Doubtful,
+    /// Do something.
+    Bad,
+    /// Of lesser weight.
+    Faint,
+}
+
+/// A table's cell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Styled(pub String, pub Tone);
+
+impl Styled {
+    /// Without a tone.
+    pub fn plain(text: impl Into<String>) -> Self {
+        Self(text.into(), Tone::Plain)
+    }
+
+    fn cell(self) -> Cell {
+        let cell = Cell::new(self.0);
+        match self.1 {
+            Tone::Plain => cell,
+            Tone::Strong => cell.add_attribute(Attribute::Bold),
+            Tone::Good => cell.fg(Color::DarkGreen),
+            Tone::Doubtful => cell.fg(Color::DarkYellow),
+            Tone::Bad => cell.fg(Color::DarkRed),
+            Tone::Faint => cell.add_attribute(Attribute::Dim),
+        }
+    }
+}
+
+/// A value as JSON or YAML.
+pub fn structured(value: &impl Serialize, yaml: bool) -> Result<String, String> {
+    if yaml {
+        return serde_yaml_ng::to_string(value).map_err(|error| error.to_string());
+    }
+    serde_json::to_string_pretty(value).map(|text| text + "\n").map_err(|error| error.to_string())
+}

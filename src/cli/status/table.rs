@@ -1,0 +1,128 @@
+//! The status for people.
+
+use std::fmt::Write;
+
+use super::model::{Failed, Flight, Outcomes, Status};
+use crate::{
+    api::time::{Time, parse_annotation},
+    cli::{
+        screen::{Screen, Styled, Tone},
+        when::{Reader, distance},
+    },
+};
+
+/// Everything, what is in flight first.
+pub fn text(status: &Status, wide: bool, screen: Screen, reader: Reader) -> String {
+    let now = parse_annotation(&status.now).unwrap_or_default();
+    let mut text = String::new();
+    if status.in_flight.is_empty() {
+        text.push_str("No rotation is in flight.\n");
+    }
+    let mut headers = vec!["POOL", "CLAIM", "NODE", "STATE", "SINCE", "ATTEMPT", "UNTIL", "DEADLINE"];
+    if wide {
+        headers.push("NEXT");
+    }
+    text.push_str(&screen.table(&headers, status.in_flight.iter().map(|one| flight(one, wide, now, reader)).collect()));
+    for flight in &status.in_flight {
+        let tone = if flight.stuck {
+            Tone::Bad
+        } else if flight.blocked {
+            Tone::Doubtful
+        } else {
+            Tone::Plain
+        };
+        let line = format!("{} waits: {}", screen.paint(&flight.pool, Tone::Strong), screen.paint(&flight.waiting_for, tone));
+        // Writing into a String has no way to fail.
+        let _ = writeln!(text, "{}", screen.wrap(&line, 2));
+    }
+    if !status.failed.is_empty() {
+        let rows = status.failed.iter().map(|one| failed(one, now, reader)).collect();
+        let _ = write!(text, "\n{}", screen.table(&["POOL", "NOT ROTATED", "STATE", "ATTEMPTS", "LAST FAILED", "AGAIN", "DEADLINE"], rows));
+    }
+    if !status.outcomes.is_empty() {
+        let rows = status.outcomes.iter().map(|one| outcomes(one, now)).collect();
+        let headers = ["POOL", "ROTATED", "FAILED", "EXPIRED", "FORCED", "MISSED WINDOWS", "LAST ROTATED", "LAST FAILED"];
+        let _ = write!(text, "\n{}", screen.table(&headers, rows));
+    }
+    let _ = writeln!(text, "\n{}", screen.wrap(&passes(status, now), 0));
+    text
+}
+
+fn flight(flight: &Flight, wide: bool, now: Time, reader: Reader) -> Vec<Styled> {
+    let [since, until, deadline] = flight.times;
+    let state = match (flight.stuck, flight.blocked) {
+        (true, _) => Styled(format!("{}, stuck", flight.state), Tone::Bad),
+        (false, true) => Styled(format!("{}, blocked", flight.state), Tone::Doubtful),
+        (false, false) => Styled(flight.state.into(), Tone::Good),
+    };
+    let mut row = vec![
+        Styled(flight.pool.clone(), Tone::Strong),
+        Styled::plain(flight.claim.clone()),
+        Styled::plain(flight.node.clone().unwrap_or_else(|| "-".into())),
+        state,
+        ago(since, now),
+        Styled::plain(flight.attempt.to_string()),
+        moment(until, now, reader),
+        moment(deadline, now, reader),
+    ];
+    if wide {
+        row.push(Styled::plain(flight.next));
+    }
+    row
+}
+
+fn failed(failed: &Failed, now: Time, reader: Reader) -> Vec<Styled> {
+    let [failed_at, backoff, deadline] = failed.times;
+    let again = match (backoff, failed.state) {
+        (None, "failed") => Styled::plain("when a start is due"),
+        (None, _) => Styled::plain("never"),
+        (until, _) => moment(until, now, reader),
+    };
+    vec![
+        Styled(failed.pool.clone(), Tone::Strong),
+        Styled::plain(failed.claim.clone()),
+        Styled(failed.state.into(), Tone::Doubtful),
+        Styled::plain(failed.attempts.to_string()),
+        ago(failed_at, now),
+        again,
+        moment(deadline, now, reader),
+    ]
+}
+
+fn outcomes(outcomes: &Outcomes, now: Time) -> Vec<Styled> {
+    let count = |count: u64, bad: bool| Styled(count.to_string(), if bad && count > 0 { Tone::Doubtful } else { Tone::Plain });
+    vec![
+        Styled(outcomes.pool.clone(), Tone::Strong),
+        count(outcomes.success, false),
+        count(outcomes.failure, true),
+        count(outcomes.expired, true),
+        count(outcomes.fallback, true),
+        count(outcomes.window_missed, true),
+        ago(outcomes.times[0], now),
+        ago(outcomes.times[1], now),
+    ]
+}
+
+fn ago(time: Option<Time>, now: Time) -> Styled {
+    Styled::plain(time.map_or("-".into(), |time| distance(time, now)))
+}
+
+fn moment(time: Option<Time>, now: Time, reader: Reader) -> Styled {
+    Styled::plain(time.map_or("-".into(), |time| reader.here(time, now)))
+}
+
+fn passes(status: &Status, now: Time) -> String {
+    let passes = &status.passes;
+    let mut text = match (&passes.holder, passes.released) {
+        (Some(holder), _) => {
+            let since = passes.since.as_deref().and_then(parse_annotation).map(|since| format!(", begun {}", distance(since, now)));
+            format!("A pass is at work: {holder}{}.", since.unwrap_or_default())
+        }
+        (None, Some(released)) => format!("No pass is at work; the last one ended {}.", distance(released, now)),
+        (None, None) => "No pass is at work.".into(),
+    };
+    if let Some(trouble) = &passes.trouble {
+        let _ = write!(text, " {trouble}.");
+    }
+    text
+}

@@ -173,8 +173,8 @@ async fn hosted(passes: &Passes, history: &History, host: &str) {
     assert!(history.values("NodePool", "hosts", "surge-path").contains(&Some("absorbed".into())));
     assert_eq!(history.claims_max("hosts"), 2);
     for pool in ["asked", "suspended", "holiday"] {
-        let paths = history.values("NodePool", pool, "surge-path");
-        assert!(paths.contains(&Some("provisioned".into())), "{pool}: {paths:?}");
+        let [told, was] = history.surge_path(pool);
+        assert_eq!(told, was, "{pool}");
     }
 }
 

@@ -49,7 +49,7 @@ async fn what_operators_wish_is_done_and_what_they_wrote_is_kept() {
     assert!(before.iter().all(|marks| marks["annotations"][DO_NOT_DISRUPT] == THEIRS), "{before:?}");
     let chronicle = Chronicle::begin(plane);
 
-    plane.apply_objects(&[waiting_for_a_wish(), suspended(), holiday(), hasty("25s", "1h"), once("hosts")]).await.unwrap();
+    plane.apply_objects(&[waiting_for_a_wish(), suspended(), holiday(), hasty("40s", "1h"), once("hosts")]).await.unwrap();
     waits(&passes).await;
     let metrics = std::fs::read_to_string(&file).unwrap();
     for (pool, expected) in [("suspended", 1.0), ("holiday", 0.0), ("asked", 0.0)] {

@@ -193,6 +193,18 @@ impl History {
         host
     }
 
+    /// Where the surge of a pool's only rotation found its room, as told and as it was. Karpenter is quicker here than
+    /// elsewhere: a claim of the very second in which the attempt began counts as there before.
+    pub fn surge_path(&self, pool: &str) -> [String; 2] {
+        let told = self.values("NodePool", pool, "surge-path").into_iter().flatten().next_back().unwrap();
+        let old = self.rotations(pool).pop().unwrap();
+        let started = self.values("NodeClaim", &old, "started-at").into_iter().flatten().next_back().unwrap();
+        let of_pool = |claim: &&Version| claim.object["metadata"]["labels"]["karpenter.sh/nodepool"] == pool && claim.name() != old;
+        let created = |claim: &Version| claim.object["metadata"]["creationTimestamp"].as_str().unwrap().to_owned();
+        let newest = self.of("NodeClaim").filter(of_pool).map(created).max().unwrap();
+        [told, if newest > started { "provisioned" } else { "absorbed" }.to_owned()]
+    }
+
     /// From which to which revision a pool was anchored, for each rotation.
     pub fn anchored(&self, pool: &str) -> Vec<(u64, u64)> {
         let mut spans: Vec<(u64, u64)> = Vec::new();

@@ -170,7 +170,10 @@ impl Passes {
         let log = std::fs::read_to_string(self.plane.audit_log()).unwrap();
         let events = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
         let ours = events.filter(|event| event["user"]["username"] == format!("system:serviceaccount:{NAMESPACE}:noderotation"));
-        let rehearsed = |event: &Value| event["requestURI"].as_str().is_some_and(|uri| uri.contains("dryRun"));
+        // That a delete is rehearsed stands in its body.
+        let rehearsed = |event: &Value| {
+            event["requestURI"].as_str().is_some_and(|uri| uri.contains("dryRun")) || event["requestObject"]["dryRun"].is_array()
+        };
         let writes = ours.filter(|event| !rehearsed(event) && !matches!(event["verb"].as_str(), Some("get" | "list")));
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         writes.map(|event| [&event["verb"], &event["objectRef"]["resource"], &event["objectRef"]["name"]].map(text).join(" ")).collect()

@@ -7,6 +7,7 @@ mod blackout;
 mod c01;
 mod c04;
 mod c06;
+mod c08;
 mod c09;
 mod c12;
 mod c13;

@@ -35,8 +35,8 @@ fn one(text: &mut String, pool: &str, step: &Step) {
         let policy = assessment.policy.as_deref().unwrap_or_default();
         let _ = writeln!(text, "  policy {policy}; claims: {}", if census.is_empty() { "none".into() } else { census.join(", ") });
     }
-    for finding in &assessment.findings {
-        let _ = writeln!(text, "  finding {}: {}", finding.code.name(), finding.message);
+    for notice in &step.conditions {
+        let _ = writeln!(text, "  ! {}: {}", notice.reason, notice.message);
     }
     effects(text, &step.aside);
     effects(text, &step.effects);

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use control_plane::{ControlPlane, Options, Pool, Pushgateway, Workload, has_condition};
 use k8s_openapi::api::core::v1::Node;
@@ -165,8 +165,9 @@ async fn push(address: &str, metrics: &str) {
 async fn nothing_outlives_a_killed_owner() {
     let mut owner = Command::new(env!("CARGO_BIN_EXE_cluster")).stdout(Stdio::null()).spawn().unwrap();
     let children = loop {
+        // Until a child runs its own program it may not have asked yet to end with its owner.
         let children = children_of(owner.id());
-        if children.len() == 6 {
+        if children.len() == 6 && children.iter().all(|id| runs_its_program(*id)) {
             break children;
         }
         assert!(owner.try_wait().unwrap().is_none(), "it ended by itself");
@@ -174,8 +175,16 @@ async fn nothing_outlives_a_killed_owner() {
     };
     owner.kill().unwrap();
     owner.wait().unwrap();
-    tokio::time::sleep(Duration::from_secs(1)).await;
-    assert!(!children.iter().any(|id| is_running(*id)));
+    let patience = Instant::now() + Duration::from_secs(30);
+    while children.iter().any(|id| is_running(*id)) {
+        assert!(Instant::now() < patience, "still running: {:?}", children.iter().filter(|id| is_running(**id)).collect::<Vec<_>>());
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+fn runs_its_program(id: u32) -> bool {
+    std::fs::read_link(format!("/proc/{id}/exe"))
+        .is_ok_and(|program| program.parent().is_some_and(|folder| folder.ends_with("control-plane/bin")))
 }
 
 fn is_running(id: u32) -> bool {

@@ -78,7 +78,7 @@ async fn the_whole_pass_ends_at_its_deadline_and_names_what_it_waited_for() {
     let ended = ended(Kubeconfig::plain(server.port).run(&["--deadline", "3s"])).await;
     assert_eq!(ended.code, Some(1), "{}", ended.log);
     assert!(ended.log.contains("deadline has passed, before the answer to: list NodePools"), "{}", ended.log);
-    assert!(ended.took < Duration::from_secs(10), "{:?}", ended.took);
+    assert!(ended.took < Duration::from_secs(14), "{:?}", ended.took);
     assert_eq!(server.lease()["spec"]["holderIdentity"], "");
 }
 

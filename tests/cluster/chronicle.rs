@@ -202,7 +202,7 @@ impl History {
         let of_pool = |claim: &&Version| claim.object["metadata"]["labels"]["karpenter.sh/nodepool"] == pool && claim.name() != old;
         let created = |claim: &Version| claim.object["metadata"]["creationTimestamp"].as_str().unwrap().to_owned();
         let newest = self.of("NodeClaim").filter(of_pool).map(created).max().unwrap();
-        [told, if newest > started { "provisioned" } else { "absorbed" }.to_owned()]
+        [told, if newest >= started { "provisioned" } else { "absorbed" }.to_owned()]
     }
 
     /// From which to which revision a pool was anchored, for each rotation.

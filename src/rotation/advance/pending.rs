@@ -118,10 +118,11 @@ fn unbound(scene: &Scene<'_>, claim: &NodeClaim, pod: &str, mut step: Step) -> R
 fn to_draining(scene: &Scene<'_>, claim: &NodeClaim, host: &str, started: Time, mut step: Step) -> Step {
     let (pool, name) = (scene.name().to_owned(), claim.metadata.name.clone());
     let wait = scene.now - started;
-    // Karpenter may name the Node in its claim later than the placeholder runs on it; then the Node's own age tells.
+    // Karpenter may name the Node in its claim later than the placeholder runs on it; then the Node's own age tells. Stamps
+    // have whole seconds, so one of the same second came for us.
     let of_node = || scene.view.facts.nodes.get(host).and_then(|node| node.as_ref()?.metadata.creation_timestamp);
     let brought = surge::induced(scene.claims.iter().copied(), scene.name(), host);
-    let came = brought.map_or_else(of_node, |claim| claim.metadata.creation_timestamp).is_some_and(|created| created > started);
+    let came = brought.map_or_else(of_node, |claim| claim.metadata.creation_timestamp).is_some_and(|created| created >= started);
     let path = if came { SurgePath::Provisioned } else { SurgePath::Absorbed };
     step.action = Action {
         code: "drain",

@@ -202,10 +202,7 @@ impl Rules<'_> {
         }
         let deadline = claim.deadline();
         census.next_deadline = soonest(census.next_deadline, deadline);
-        let derivation = self.derivation(claim);
-        if let (Some(lifetime), Some(lead)) = (claim.expire_after(), derivation.lead_time)
-            && lifetime <= lead
-        {
+        if self.derivation(claim).is_short_lead() {
             census.short_lead.push(name.clone());
         }
         if matches!(bucket, Bucket::Eligible | Bucket::InBackoff) {

@@ -15,7 +15,10 @@ use super::{
     session::{Session, Terms},
     stop::Stop,
 };
-use crate::api::time::{Time, parse_annotation};
+use crate::{
+    api::time::{Time, parse_annotation},
+    rotation::tests::fleet::merge,
+};
 
 /// What goes wrong with one request.
 pub enum Fault {
@@ -190,23 +193,6 @@ impl Store {
 fn is_collection(path: &str) -> bool {
     let collections = ["nodepools", "nodeclaims", "rotationpolicies", "pods", "nodes", "events", "poddisruptionbudgets"];
     collections.iter().any(|plural| path.rsplit('/').next() == Some(plural))
-}
-
-fn merge(into: &mut Value, patch: &Value) {
-    let Value::Object(patch) = patch else {
-        *into = patch.clone();
-        return;
-    };
-    if !into.is_object() {
-        *into = json!({});
-    }
-    for (key, value) in patch {
-        if value.is_null() {
-            into.as_object_mut().unwrap().remove(key);
-        } else {
-            merge(&mut into[key.as_str()], value);
-        }
-    }
 }
 
 pub fn status(code: u16, reason: &str, message: &str) -> (u16, Value) {

@@ -31,7 +31,7 @@ pub fn advance(scene: &Scene<'_>, policy: &Policy, assessment: Assessment, name:
             Ok(expire(scene, assessment, claim, &[State::None, State::Pending]))
         }
         State::None | State::Pending => pending::pending(scene, policy, assessment, claim),
-        State::Draining => draining::draining(scene, policy, assessment, claim),
+        State::Draining => draining::draining(scene, assessment, claim),
         State::Failed => failed::failed(scene, policy, assessment, claim),
         State::Expired => Ok(expired(scene, assessment, claim)),
     }

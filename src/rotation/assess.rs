@@ -134,8 +134,9 @@ fn short_lead(scene: &Scene<'_>) -> Vec<Notice> {
     let Some(policy) = scene.policy else { return Vec::new() };
     let rules = scene.rules(&policy.settings);
     let short = scene.claims.iter().filter(|claim| !claim.metadata.is_deleting()).filter_map(|claim| {
-        let (lifetime, lead) = (claim.expire_after()?, rules.derivation(claim).lead_time?);
-        (lifetime <= lead).then(|| {
+        let derivation = rules.derivation(claim);
+        let (lifetime, lead) = (derivation.expire_after?, derivation.lead_time?);
+        derivation.is_short_lead().then(|| {
             let (lifetime, lead) = (crate::api::time::format_duration(lifetime), crate::api::time::format_duration(lead));
             let message = format!("expireAfter {lifetime} is not longer than the lead time {lead}: the node is rotated at the first opportunity. Raise expireAfter, or add maintenance windows.");
             Notice::new(Reason::ShortLead, Regarding::claim(&claim.metadata), scene.name(), message)

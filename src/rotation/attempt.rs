@@ -142,6 +142,10 @@ pub fn create_placeholder(scene: &Scene<'_>, claim: &NodeClaim, surge: &Surge) -
 }
 
 fn refused(scene: &Scene<'_>, claim: &NodeClaim) -> Notice {
-    let regarding = Regarding::claim(&claim.metadata);
-    Notice::new(Reason::SurgeRefused, scene.regarding(), scene.name(), format!("The surge for NodeClaim {} is refused", regarding.name))
+    Notice::new(
+        Reason::SurgeRefused,
+        scene.regarding(),
+        scene.name(),
+        format!("The surge for NodeClaim {} is refused", claim.metadata.name),
+    )
 }

@@ -4,7 +4,7 @@
 use super::{
     attempt::Surge,
     effect::{Effect, Fresh},
-    notice::{Notice, Regarding},
+    notice::Notice,
     scene::Scene,
     state::State,
     step::Assessment,
@@ -107,7 +107,7 @@ fn delete(claim: &NodeClaim) -> Effect {
 
 fn refusal(scene: &Scene<'_>, claim: &NodeClaim, write: &Effect, status: u16, words: &str) -> Notice {
     let reason = if matches!(write, Effect::DeleteClaim { .. }) { Reason::DeleteRefused } else { Reason::SurgeRefused };
-    let claim = Regarding::claim(&claim.metadata).name;
+    let claim = &claim.metadata.name;
     let message = format!("No rotation of NodeClaim {claim} starts, since the API server would refuse it ({status}): {write}: {words}");
     Notice::new(reason, scene.regarding(), scene.name(), message)
 }

@@ -8,7 +8,6 @@ use crate::{
         karpenter::NodeClaim,
         time::{format_duration, later, to_annotation},
     },
-    policy::Policy,
     rotation::{
         effect::Effect,
         fallback::delete_claim,
@@ -21,7 +20,7 @@ use crate::{
 };
 
 /// The step of a pool whose claim drains.
-pub fn draining(scene: &Scene<'_>, _policy: &Policy, assessment: Assessment, claim: &NodeClaim) -> Result<Step, Missing> {
+pub fn draining(scene: &Scene<'_>, assessment: Assessment, claim: &NodeClaim) -> Result<Step, Missing> {
     let (pool, name) = (scene.name().to_owned(), claim.metadata.name.clone());
     let mirror = Planned::new(Effect::MirrorDraining { pool, claim: name.clone(), at: scene.now, surge: None });
     let mut step = if claim.metadata.is_deleting() {

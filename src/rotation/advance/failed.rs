@@ -8,7 +8,6 @@ use crate::{
     rotation::{
         attempt,
         effect::End,
-        gates,
         scene::Scene,
         state::State,
         step::{Action, Assessment, Step},
@@ -30,8 +29,7 @@ pub fn failed(scene: &Scene<'_>, policy: &Policy, assessment: Assessment, claim:
     let rules = scene.rules(&policy.settings);
     // A retry is a new attempt: it passes every gate of a start, the static one included.
     // The place among those in flight is its own already.
-    let closed = gates::closed(scene, policy, &assessment.findings);
-    let may_start = closed.iter().all(|gate| gate.code == "max-in-flight") && rules.backoff_until(claim).is_none();
+    let may_start = assessment.gates.iter().all(|gate| gate.code == "max-in-flight") && rules.backoff_until(claim).is_none();
     if may_start {
         match attempt::surge(scene, policy, claim)? {
             Ok(surge) if surge.shortfall.is_none() => {

@@ -62,14 +62,16 @@ async fn end(args: &AbortArgs, stop: &Stop) -> Result<ExitCode, Ended> {
     ended
 }
 
-/// Decides again under the Lease: what was shown may have gone on meanwhile.
+/// Decides again under the Lease. Passes go on while it is shown, and change what there is left to undo; only another rotation is
+/// not what was shown.
 async fn write(session: &Session, config: &Config, pool: &str, shown: &Step) -> Result<ExitCode, Ended> {
     let step = decide(session, config, pool).await?;
+    if rotated(&step) != rotated(shown) {
+        let why = format!("another rotation is in flight on NodePool {pool} than was shown; nothing was changed: look again");
+        return Err(fail(ExitCode::Failed, &why));
+    }
     if lines(&step) != lines(shown) {
-        return Err(fail(
-            ExitCode::Failed,
-            &format!("the rotation on NodePool {pool} has gone on since it was shown; nothing was changed: look again"),
-        ));
+        eprintln!("It has gone on meanwhile:\n{}", told(pool, &step));
     }
     let performed = perform(session, &step.effects).await;
     session.tell(&performed.conditions).await;
@@ -104,6 +106,10 @@ async fn decide(session: &Session, config: &Config, pool: &str) -> Result<Step, 
         }
     }
     Err(fail(ExitCode::Failed, "nothing was changed: the cluster did not tell all that the rollback has to know"))
+}
+
+fn rotated(step: &Step) -> Option<&str> {
+    step.assessment.in_flight.as_ref().map(|rotation| rotation.claim.as_str())
 }
 
 fn lines(step: &Step) -> Vec<String> {

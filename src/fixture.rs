@@ -119,7 +119,7 @@ pub fn view() -> View {
         claim("alone", 1, "2026-12-01T10:00:00Z", json!({})),
     ] {
         let (node, pool) = (node(&claim), claim.pool().unwrap().to_owned());
-        view.facts.nodes_of_pool.entry(pool).or_default().insert(node.metadata.name.clone(), node.clone());
+        std::sync::Arc::make_mut(view.facts.nodes_of_pool.entry(pool).or_default()).insert(node.metadata.name.clone(), node.clone());
         view.facts.pods_on.insert(node.metadata.name.clone(), vec![pod(&node.metadata.name)]);
         view.facts.nodes.insert(node.metadata.name.clone(), Some(node));
         view.claims.insert(claim.metadata.name.clone(), claim);

@@ -24,3 +24,4 @@ pub mod schedule;
 pub mod surge;
 mod tls;
 pub mod view;
+pub mod world;

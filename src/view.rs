@@ -3,6 +3,7 @@
 use std::{
     cmp::Ordering,
     collections::{BTreeMap, BTreeSet},
+    sync::Arc,
 };
 
 use k8s_openapi::api::{core::v1::Pod, policy::v1::PodDisruptionBudget};
@@ -119,7 +120,7 @@ pub enum Answer {
 #[derive(Debug, Clone, Default)]
 pub struct Facts {
     /// Metadata of the Nodes of a pool.
-    pub nodes_of_pool: BTreeMap<String, BTreeMap<String, Node>>,
+    pub nodes_of_pool: BTreeMap<String, Arc<BTreeMap<String, Node>>>,
     /// Whole Nodes; `None` for one that does not exist.
     pub nodes: BTreeMap<String, Option<Node>>,
     /// Pods by Node.
@@ -146,7 +147,7 @@ impl View {
 
     /// All Nodes' metadata of a pool.
     pub fn nodes_of_pool(&self, pool: &str) -> Result<&BTreeMap<String, Node>, Missing> {
-        self.facts.nodes_of_pool.get(pool).ok_or_else(|| Missing::one(Need::NodesOfPool(pool.into())))
+        self.facts.nodes_of_pool.get(pool).map(AsRef::as_ref).ok_or_else(|| Missing::one(Need::NodesOfPool(pool.into())))
     }
 
     /// One Node, whole; `None` where it does not exist.

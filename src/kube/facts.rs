@@ -67,7 +67,7 @@ pub async fn read(reader: Reader<'_>, view: &mut View, needs: &BTreeSet<Need>) {
 
 fn store(facts: &mut Facts, need: &Need, answer: Answer) {
     match (need, answer) {
-        (Need::NodesOfPool(key), Answer::NodesOfPool(nodes)) => drop(facts.nodes_of_pool.insert(key.clone(), nodes)),
+        (Need::NodesOfPool(key), Answer::NodesOfPool(nodes)) => drop(facts.nodes_of_pool.insert(key.clone(), nodes.into())),
         (Need::Node(key), Answer::Node(node)) => drop(facts.nodes.insert(key.clone(), *node)),
         (Need::PodsOn(key), Answer::Pods(pods)) => drop(facts.pods_on.insert(key.clone(), pods)),
         (Need::BudgetsIn(key), Answer::Budgets(budgets)) => drop(facts.budgets.insert(key.clone(), budgets)),

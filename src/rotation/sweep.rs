@@ -64,7 +64,7 @@ fn placeholders(view: &View, anchored: &BTreeSet<String>, effects: &mut Vec<Plan
 /// A Node belongs to the rotation that its `surge-for` names, else to that of its own claim.
 fn nodes(view: &View, anchored: &BTreeSet<String>, effects: &mut Vec<Planned>) {
     // The label finds our marks; where somebody removed it, the metadata that was read for a step still shows them.
-    let stripped = view.facts.nodes_of_pool.values().flatten().filter(|(name, _)| !view.marked.contains_key(*name));
+    let stripped = view.facts.nodes_of_pool.values().flat_map(|nodes| nodes.iter()).filter(|(name, _)| !view.marked.contains_key(*name));
     for (name, node) in view.marked.iter().chain(stripped) {
         let own = || view.claims.values().find(|claim| claim.node() == Some(name)).map(|claim| claim.metadata.name.as_str());
         let owner = node.metadata.annotation(keys::SURGE_FOR).or_else(own);

@@ -299,7 +299,8 @@ impl Fleet {
             match need {
                 Need::NodesOfPool(pool) => {
                     let nodes = of(Kind::Node).filter(|(_, node)| node.0["metadata"]["labels"][keys::NODEPOOL_LABEL] == *pool);
-                    facts.nodes_of_pool.insert(pool.clone(), nodes.map(|(name, node)| (name, metadata(node))).collect());
+                    let nodes: BTreeMap<String, Node> = nodes.map(|(name, node)| (name, metadata(node))).collect();
+                    facts.nodes_of_pool.insert(pool.clone(), nodes.into());
                 }
                 Need::Node(name) => {
                     let node = self.objects.get(&(Kind::Node, name.clone())).map(|node| typed(&node.0));

@@ -1,0 +1,18 @@
+//! The embedded world: a cluster in memory with a virtual clock, driven by a seed. Small models stand for Karpenter, the
+//! scheduler, kubelets and workloads; the engine is the real one, over the typed door.
+//!
+//! Each NodePool is a world of its own ([`pool::PoolWorld`]): pools share the policies and the clock, and nothing else.
+
+pub mod door;
+pub mod fleet;
+pub mod history;
+mod host;
+mod karpenter;
+mod pods;
+pub mod pool;
+pub mod run;
+mod scheduler;
+pub mod size;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,217 @@
+//! The typed door: a pass reads the View and has its effects judged and stored, by the same [`apply`] as on a real cluster.
+
+use std::{cell::RefCell, collections::BTreeSet, sync::Arc};
+
+use serde_json::Value;
+
+use super::{history::Event, pool::PoolWorld};
+use crate::{
+    api::{events::Reason, meta::Meta, time::Time},
+    cluster::{Cluster, Failure},
+    rotation::{
+        effect::{Effect, Fresh, Kind, Outcome, Target, Verdict, apply},
+        notice::Notice,
+    },
+    view::{Answer, Facts, Need, View},
+};
+
+impl PoolWorld {
+    /// A fresh copy of an object; `None` where there is none.
+    pub fn fresh(&self, target: &Target) -> Option<Fresh> {
+        Some(match target.kind {
+            Kind::NodePool => Fresh::NodePool(Box::new(self.view.pools.get(&target.name)?.clone())),
+            Kind::NodeClaim => Fresh::NodeClaim(Box::new(self.view.claims.get(&target.name)?.clone())),
+            Kind::Node => Fresh::Node(Box::new(self.nodes.get(&target.name)?.clone())),
+            Kind::Pod => Fresh::Pod(Box::new(self.view.placeholders.get(&target.name)?.clone())),
+        })
+    }
+
+    /// Judges an effect on the object as it is, and stores what comes of it. `pass` signs the write.
+    pub fn perform(&mut self, effect: &Effect, pass: &str) -> Outcome {
+        let target = effect.target();
+        let before = self.fresh(&target);
+        match apply(effect, before.as_ref(), pass) {
+            Verdict::Already => return Outcome::Already,
+            Verdict::NotMine(why) => return Outcome::Raced(why),
+            Verdict::Gone => return Outcome::Gone,
+            Verdict::Patch(patch) => self.patch(&target, &patch),
+            Verdict::Create(object) => {
+                if let Ok(pod) = serde_json::from_value(object) {
+                    self.add_placeholder(pod);
+                }
+            }
+            Verdict::Delete { .. } => self.remove(&target),
+        }
+        self.note_effect(effect);
+        Outcome::Landed { before, after: self.fresh(&target) }
+    }
+
+    /// What is worth a line in the history.
+    fn note_effect(&mut self, effect: &Effect) {
+        if let Effect::DeleteClaim { claim, .. } = effect {
+            let claim = claim.clone();
+            self.tell(&claim, Event::Draining, String::new());
+        }
+    }
+
+    /// Stores a merge patch of metadata and of `spec.unschedulable`: effects change nothing else.
+    fn patch(&mut self, target: &Target, patch: &Value) {
+        let serial = self.next();
+        let name = target.name.as_str();
+        match target.kind {
+            Kind::NodePool => {
+                if let Some(pool) = self.view.pools.get_mut(name) {
+                    merge_meta(&mut pool.metadata, patch, serial);
+                }
+            }
+            Kind::NodeClaim => {
+                if let Some(claim) = self.view.claims.get_mut(name) {
+                    merge_meta(&mut claim.metadata, patch, serial);
+                }
+            }
+            Kind::Node => self.with_node(name, |node| {
+                merge_meta(&mut node.metadata, patch, serial);
+                if let Some(unschedulable) = patch.pointer("/spec/unschedulable") {
+                    node.spec.unschedulable = unschedulable.as_bool().unwrap_or(false);
+                }
+            }),
+            // No effect patches a Pod.
+            Kind::Pod => {}
+        }
+        self.note_change();
+    }
+
+    fn remove(&mut self, target: &Target) {
+        match target.kind {
+            Kind::Pod => {
+                self.remove_placeholder(&target.name);
+            }
+            Kind::NodeClaim => {
+                if let Some(id) = self.host_of.get(&target.name).copied() {
+                    self.delete(id);
+                }
+            }
+            // No effect deletes a pool or a Node.
+            Kind::NodePool | Kind::Node => {}
+        }
+    }
+
+    /// Answers what a step has to know.
+    pub fn answer(&self, need: &Need, facts: &mut Facts) {
+        match need {
+            Need::NodesOfPool(pool) => {
+                let nodes = if *pool == self.name { Arc::clone(&self.nodes) } else { Arc::default() };
+                facts.nodes_of_pool.insert(pool.clone(), nodes);
+            }
+            Need::Node(name) => {
+                facts.nodes.insert(name.clone(), self.nodes.get(name).cloned());
+            }
+            Need::PodsOn(node) => {
+                facts.pods_on.insert(node.clone(), self.objects_on(node));
+            }
+            Need::BudgetsIn(namespace) => {
+                facts.budgets.insert(namespace.clone(), self.budgets(namespace));
+            }
+            Need::EventsAbout(pod) => {
+                facts.events.insert(pod.clone(), Vec::new());
+            }
+            Need::Rehearsal(rehearsal) => {
+                facts.rehearsals.insert(rehearsal.clone(), Answer::Agreed { after: None });
+            }
+        }
+    }
+
+    /// Writes an engine's notice into the history, where it is of a transition.
+    pub fn hear(&mut self, notice: &Notice) {
+        let event = match notice.reason {
+            reason if reason == Reason::RotationStarted.about().name => Event::Started,
+            reason if reason == Reason::RotationCompleted.about().name => Event::Completed,
+            reason if reason == Reason::RotationFailed.about().name => Event::Failed,
+            reason if reason == Reason::RotationExpired.about().name => Event::Overtaken,
+            reason if reason == Reason::ForcefulFallback.about().name => Event::Fallback,
+            reason if reason == Reason::WindowMissed.about().name => Event::WindowMissed,
+            _ => return,
+        };
+        let named = || {
+            notice
+                .message
+                .split_whitespace()
+                .skip_while(|word| *word != "NodeClaim")
+                .nth(1)
+                .map(|word| word.trim_end_matches([',', '.', ':']))
+        };
+        let claim = match event {
+            Event::WindowMissed => String::new(),
+            _ if notice.regarding.kind == "NodeClaim" => notice.regarding.name.clone(),
+            _ => named().unwrap_or_default().to_owned(),
+        };
+        self.tell(&claim, event, notice.message.clone());
+    }
+
+    /// An operator deletes a NodeClaim.
+    pub fn delete_claim(&mut self, claim: &str) {
+        if let Some(id) = self.host_of.get(claim).copied() {
+            self.tell(claim, Event::Deleted, String::new());
+            self.delete(id);
+        }
+    }
+}
+
+/// Merges annotations and labels.
+fn merge_meta(meta: &mut Meta, patch: &Value, serial: u64) {
+    let lists = [("annotations", &mut meta.annotations), ("labels", &mut meta.labels)];
+    for (field, list) in lists {
+        for (key, value) in patch["metadata"][field].as_object().into_iter().flatten() {
+            match value.as_str() {
+                Some(value) => drop(list.insert(key.clone(), value.to_owned())),
+                None => drop(list.remove(key)),
+            }
+        }
+    }
+    meta.resource_version = serial.to_string();
+}
+
+/// A pool's world as the cluster of a pass.
+pub struct PoolDoor<'a> {
+    world: &'a RefCell<PoolWorld>,
+    pass: String,
+}
+
+impl<'a> PoolDoor<'a> {
+    /// The door of a pass with this id.
+    pub fn new(world: &'a RefCell<PoolWorld>, pass: String) -> Self {
+        Self { world, pass }
+    }
+}
+
+impl Cluster for PoolDoor<'_> {
+    fn now(&self) -> Time {
+        self.world.borrow().now
+    }
+
+    async fn load(&self) -> Result<View, Failure> {
+        Ok(self.world.borrow().view.clone())
+    }
+
+    async fn read(&self, view: &mut View, needs: &BTreeSet<Need>) {
+        let world = self.world.borrow();
+        for need in needs {
+            world.answer(need, &mut view.facts);
+        }
+    }
+
+    async fn apply(&self, effect: &Effect) -> Result<Outcome, Failure> {
+        Ok(self.world.borrow_mut().perform(effect, &self.pass))
+    }
+
+    async fn tell(&self, notices: &[Notice]) {
+        let mut world = self.world.borrow_mut();
+        for notice in notices {
+            world.hear(notice);
+        }
+    }
+
+    async fn write_status(&self, _policy: &str, _version: &str, _status: &Value) -> Result<(), Failure> {
+        Ok(())
+    }
+}

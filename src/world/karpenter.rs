@@ -1,0 +1,425 @@
+//! Karpenter: brings nodes for Pods that find none, drains and ends those that are deleted, expires them at their deadline
+//! and removes empty ones.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use chrono::TimeDelta;
+
+use super::{
+    fleet::{NodeSpec, seconds},
+    history::Event,
+    host::{Host, Labels, Stage},
+    pods::{Owner, Phase, Pod},
+    pool::{Due, PoolWorld},
+    scheduler::may_run,
+    size::Size,
+};
+use crate::api::{
+    karpenter::{Condition, Node, NodeClaim, NodeClaimSpec, NodeClaimStatus, NodeSpec as ObjectSpec, NodeStatus},
+    keys,
+    meta::Meta,
+    time::later,
+};
+
+/// What the system keeps of an instance: a fifteenth of its memory and 80 thousandths of a cpu.
+fn allocatable(capacity: Size) -> Size {
+    Size { cpu: capacity.cpu - 80, memory: capacity.memory - capacity.memory / 15, pods: capacity.pods }
+}
+
+/// Pods are forced from this long before the end of the terminationGracePeriod on: their own default grace.
+const FORCED_BEFORE: TimeDelta = TimeDelta::seconds(30);
+/// Seconds until Karpenter tries again where no instance was to be had.
+const AGAIN: i64 = 30;
+
+/// A node that Karpenter is about to launch.
+struct Planned {
+    sum: Size,
+    zone: Option<usize>,
+}
+
+impl PoolWorld {
+    /// A node that is there at the beginning.
+    pub(super) fn add_node(&mut self, spec: NodeSpec) {
+        let id = self.claim(spec.claim, spec.node, spec.capacity, spec.zone, Some((spec.created, spec.expire_after, spec.grace)));
+        let expires = std::mem::replace(&mut self.now, spec.created);
+        self.stage(id, Stage::Ready);
+        self.now = expires;
+    }
+
+    fn claim(
+        &mut self,
+        claim: String,
+        node: String,
+        capacity: Size,
+        zone: usize,
+        lived: Option<(crate::api::time::Time, Option<String>, Option<String>)>,
+    ) -> u32 {
+        let id = u32::try_from(self.next()).unwrap_or(u32::MAX);
+        let template = &self.spec.pool.spec.template;
+        let mut labels: BTreeMap<String, String> = template.metadata.labels.clone();
+        let zone_name = self.spec.zones.get(zone).cloned().unwrap_or_default();
+        for (key, value) in [
+            (keys::NODEPOOL_LABEL, self.name.as_str()),
+            (keys::HOSTNAME_LABEL, &node),
+            (keys::ZONE_LABEL, &zone_name),
+            ("kubernetes.io/arch", "amd64"),
+            ("karpenter.sh/capacity-type", "on-demand"),
+        ] {
+            labels.insert(key.into(), value.into());
+        }
+        let labels: Labels = Arc::new(labels);
+        let mut spec: NodeClaimSpec = template.spec.clone();
+        let mut metadata = Meta { name: claim.clone(), labels: (*labels).clone(), ..Meta::default() };
+        if let Some((created, expire_after, grace)) = lived {
+            metadata.creation_timestamp = Some(created);
+            spec.expire_after = expire_after;
+            spec.termination_grace_period = grace;
+        }
+        self.stamp(&mut metadata);
+        let status = NodeClaimStatus::default();
+        let object = NodeClaim { metadata, spec, status };
+        if let Some(deadline) = object.deadline() {
+            self.at(deadline, Due::Expire(id));
+        }
+        self.view.claims.insert(claim.clone(), object);
+        self.host_of.insert(claim.clone(), id);
+        self.host_of.insert(node.clone(), id);
+        let room = allocatable(capacity) - self.spec.daemons;
+        self.hosts.insert(
+            id,
+            Host {
+                claim,
+                node,
+                labels,
+                zone,
+                capacity,
+                room,
+                used: Size::default(),
+                stage: Stage::Claimed,
+                cordoned: false,
+                deleting: None,
+                ending: false,
+                pods: std::collections::BTreeSet::new(),
+            },
+        );
+        self.refresh_resources();
+        self.note_change();
+        id
+    }
+
+    /// Brings the claim, its Node and the model to this stage.
+    fn stage(&mut self, id: u32, stage: Stage) {
+        let Some(host) = self.hosts.get_mut(&id) else { return };
+        host.stage = stage;
+        let host = host.clone();
+        let serial = self.next();
+        let now = self.now;
+        let condition = |kind: &str, holds: bool| Condition {
+            kind: kind.into(),
+            status: if holds { "True" } else { "Unknown" }.into(),
+            last_transition_time: Some(now),
+            ..Condition::default()
+        };
+        let kinds =
+            [("Launched", Stage::Launched), ("Registered", Stage::Registered), ("Initialized", Stage::Ready), ("Ready", Stage::Ready)];
+        let usable = allocatable(host.capacity);
+        if let Some(claim) = self.view.claims.get_mut(&host.claim) {
+            claim.status.conditions = kinds.iter().map(|(kind, from)| condition(kind, stage >= *from)).collect();
+            claim.status.node_name = (stage >= Stage::Registered).then(|| host.node.clone());
+            claim.status.capacity = host.capacity.raw();
+            claim.status.allocatable = usable.raw();
+            claim.metadata.resource_version = serial.to_string();
+        }
+        if stage >= Stage::Registered {
+            let nodes = Arc::make_mut(&mut self.nodes);
+            let node = nodes.entry(host.node.clone()).or_insert_with(|| Node {
+                metadata: Meta {
+                    name: host.node.clone(),
+                    uid: format!("{}-node-{id}", self.name),
+                    creation_timestamp: Some(now),
+                    labels: (*host.labels).clone(),
+                    annotations: self.spec.pool.spec.template.metadata.annotations.clone(),
+                    ..Meta::default()
+                },
+                spec: ObjectSpec { unschedulable: false, taints: self.spec.pool.spec.template.spec.taints.clone() },
+                status: NodeStatus { allocatable: usable.raw(), conditions: Vec::new() },
+            });
+            let ready = if stage == Stage::Ready { "True" } else { "False" };
+            node.status.conditions = vec![Condition { kind: "Ready".into(), status: ready.into(), ..Condition::default() }];
+            node.metadata.resource_version = serial.to_string();
+        }
+        self.look_for_room();
+        self.note_change();
+    }
+
+    /// Somebody waits for a node, or will: Karpenter looks at it in a moment.
+    pub(super) fn ask_karpenter(&mut self) {
+        if !std::mem::replace(&mut self.provisioning, true) {
+            self.after(self.model.batch, Due::Provision);
+        }
+    }
+
+    /// Plans for pending Pods and for those of nodes that are going, knowing nothing of preemption; what finds no room on
+    /// a node that stays, or comes, gets a new one.
+    pub(super) fn provision(&mut self) {
+        self.provisioning = false;
+        let leaving = self.hosts.values().filter(|host| host.deleting.is_some()).flat_map(|host| host.pods.iter().copied());
+        let leaving = leaving.filter(|id| self.pods.get(id).is_some_and(is_rescheduled));
+        let wanted: Vec<u32> = self.pending.iter().copied().chain(leaving).collect();
+        let mut free: BTreeMap<u32, Size> =
+            self.hosts.iter().filter(|(_, host)| host.deleting.is_none() && !host.cordoned).map(|(id, host)| (*id, host.free())).collect();
+        let mut planned: Vec<Planned> = Vec::new();
+        let largest = self.spec.instances.last().map(|size| allocatable(*size) - self.spec.daemons).unwrap_or_default();
+        for id in wanted {
+            let Some(pod) = self.pods.get(&id) else { continue };
+            let host = free.iter().find(|(host, room)| {
+                let host = &self.hosts[*host];
+                pod.request.fits(**room) && !pod.avoided.contains(&host.node) && may_run(pod, &host.labels, host.zone)
+            });
+            if let Some((host, _)) = host {
+                let host = *host;
+                if let Some(room) = free.get_mut(&host) {
+                    *room -= pod.request;
+                }
+                continue;
+            }
+            let zone = self.zone_for(pod);
+            let same = planned
+                .iter_mut()
+                .find(|new| (new.sum + pod.request).fits(largest) && (zone.is_none() || new.zone.is_none() || new.zone == zone));
+            match same {
+                Some(new) => {
+                    new.sum += pod.request;
+                    new.zone = new.zone.or(zone);
+                }
+                None if pod.request.fits(largest) => planned.push(Planned { sum: pod.request, zone }),
+                None => {}
+            }
+        }
+        for new in planned {
+            self.launch(&new);
+        }
+    }
+
+    fn zone_for(&self, pod: &Pod) -> Option<usize> {
+        let by_term = || {
+            let term = pod.required.iter().find(|term| term.key == keys::ZONE_LABEL && term.operator == "In")?;
+            let zone = term.values.as_ref()?.first()?;
+            self.spec.zones.iter().position(|known| known == zone)
+        };
+        pod.zone.or_else(by_term)
+    }
+
+    fn launch(&mut self, new: &Planned) {
+        let daemons = self.spec.daemons;
+        let fitting = self.spec.instances.iter().copied().find(|size| new.sum.fits(allocatable(*size) - daemons) && self.is_allowed(*size));
+        let Some(capacity) = fitting else { return };
+        let zone = match new.zone {
+            Some(zone) => zone,
+            None => self.between(&(0..=i64::try_from(self.spec.zones.len()).unwrap_or(1) - 1)) as usize,
+        };
+        self.launch_instance(capacity, zone);
+    }
+
+    fn launch_instance(&mut self, capacity: Size, zone: usize) {
+        let serial = self.next();
+        let (claim, node) = (format!("{}-{serial:06}", self.name), format!("ip-{}-{serial:06}", self.name));
+        let id = self.claim(claim.clone(), node, capacity, zone, None);
+        self.tell(&claim, Event::Launched, String::new());
+        let delay = self.between(&self.model.launch.clone());
+        self.after(delay, Due::Launched(id));
+    }
+
+    /// Whether the pool's limits allow one more such instance: Karpenter charges the whole of it.
+    fn is_allowed(&self, capacity: Size) -> bool {
+        let Some(limits) = self.view.pools.get(&self.name).and_then(|pool| pool.spec.limits.as_ref()) else { return true };
+        let sum = self.hosts.values().fold(capacity, |sum, host| sum + host.capacity);
+        let limit = Size::of_raw(limits);
+        let count = i64::try_from(self.hosts.len()).unwrap_or(i64::MAX);
+        let nodes = limits.get("nodes").and_then(|limit| crate::api::quantity::Quantity::parse_value(limit).ok());
+        let has = |resource: &str| limits.contains_key(resource);
+        (!has("cpu") || sum.cpu <= limit.cpu)
+            && (!has("memory") || sum.memory <= limit.memory)
+            && nodes.is_none_or(|nodes| count < nodes.value())
+    }
+
+    pub(super) fn launched(&mut self, id: u32) {
+        let Some(host) = self.hosts.get(&id) else { return };
+        if self.model.no_capacity.iter().any(|(from, to)| *from <= self.now && self.now < *to) {
+            let claim = host.claim.clone();
+            self.tell(&claim, Event::LaunchFailed, "no instance was to be had".into());
+            self.forget(id);
+            self.provisioning = true;
+            self.after(AGAIN, Due::Provision);
+            return;
+        }
+        self.stage(id, Stage::Launched);
+        let delay = self.between(&self.model.register.clone());
+        self.after(delay, Due::Registered(id));
+    }
+
+    pub(super) fn registered(&mut self, id: u32) {
+        if self.hosts.get(&id).is_none_or(|host| host.ending) {
+            return;
+        }
+        self.stage(id, Stage::Registered);
+        if self.one_in(self.model.one_in_never_ready) {
+            return;
+        }
+        let delay = self.between(&self.model.initialize.clone());
+        self.after(delay, Due::Initialized(id));
+    }
+
+    pub(super) fn initialized(&mut self, id: u32) {
+        let Some(host) = self.hosts.get(&id).filter(|host| !host.ending) else { return };
+        let claim = host.claim.clone();
+        self.stage(id, Stage::Ready);
+        self.tell(&claim, Event::Ready, String::new());
+        self.emptied(id);
+    }
+
+    pub(super) fn expire(&mut self, id: u32) {
+        let Some(host) = self.hosts.get(&id).filter(|host| host.deleting.is_none()) else { return };
+        let claim = host.claim.clone();
+        self.tell(&claim, Event::Expired, String::new());
+        self.delete(id);
+    }
+
+    /// Deletes a NodeClaim: it drains, whoever asked for it.
+    pub(super) fn delete(&mut self, id: u32) {
+        let Some(host) = self.hosts.get_mut(&id).filter(|host| host.deleting.is_none()) else { return };
+        host.deleting = Some(self.now);
+        let host = host.clone();
+        let serial = self.next();
+        let now = self.now;
+        let mut grace = None;
+        if let Some(claim) = self.view.claims.get_mut(&host.claim) {
+            claim.metadata.deletion_timestamp = Some(now);
+            claim.metadata.resource_version = serial.to_string();
+            grace = claim.spec.grace();
+        }
+        if let Some(grace) = grace {
+            self.at(later(now, (grace - FORCED_BEFORE).max(seconds(0))), Due::Force(id));
+        }
+        self.with_node(&host.node, |node| node.metadata.deletion_timestamp = Some(now));
+        if host.pods.iter().any(|pod| self.pods.get(pod).is_some_and(is_rescheduled)) {
+            self.ask_karpenter();
+        }
+        self.note_change();
+        self.after(1, Due::Drain(id));
+    }
+
+    /// Evicts what may be evicted; the instance ends once nothing is left.
+    pub(super) fn drain(&mut self, id: u32) {
+        let Some(host) = self.hosts.get(&id).filter(|host| !host.ending) else { return };
+        let Some(since) = host.deleting else { return };
+        let here: Vec<u32> = host.pods.iter().copied().collect();
+        for pod in here {
+            if self.may_evict(pod) {
+                self.end_pod(pod, false);
+            }
+        }
+        let Some(host) = self.hosts.get(&id) else { return };
+        if !host.pods.is_empty() {
+            return;
+        }
+        let earliest = later(since, seconds(self.model.drain));
+        if self.now < earliest {
+            self.at(earliest, Due::Drain(id));
+            return;
+        }
+        self.end_instance(id);
+    }
+
+    fn end_instance(&mut self, id: u32) {
+        let Some(host) = self.hosts.get_mut(&id).filter(|host| !host.ending) else { return };
+        host.ending = true;
+        let delay = self.between(&self.model.terminate.clone());
+        self.after(delay, Due::Gone(id));
+    }
+
+    /// Every drain that goes on may go on further: a Pod has become Ready, and its budget may allow one more.
+    pub(super) fn go_on_draining(&mut self) {
+        let draining: Vec<u32> = self.hosts.iter().filter(|(_, host)| host.deleting.is_some() && !host.ending).map(|(id, _)| *id).collect();
+        for id in draining {
+            self.after(1, Due::Drain(id));
+        }
+    }
+
+    /// What is left at the end of the terminationGracePeriod is ended whatever its budget says.
+    pub(super) fn force(&mut self, id: u32) {
+        let Some(host) = self.hosts.get(&id).filter(|host| !host.ending) else { return };
+        let (claim, here): (String, Vec<u32>) = (host.claim.clone(), host.pods.iter().copied().collect());
+        if !here.is_empty() {
+            self.tell(&claim, Event::Forced, format!("{} Pods", here.len()));
+        }
+        for pod in here {
+            self.end_pod(pod, true);
+        }
+        self.end_instance(id);
+    }
+
+    pub(super) fn terminated(&mut self, id: u32) {
+        let Some(host) = self.hosts.get(&id) else { return };
+        let claim = host.claim.clone();
+        self.tell(&claim, Event::Gone, String::new());
+        self.forget(id);
+        if !self.pending.is_empty() {
+            self.ask_karpenter();
+        }
+        let wanted = self.spec.pool.spec.replicas.and_then(|replicas| usize::try_from(replicas).ok());
+        if wanted.is_some_and(|wanted| self.hosts.len() < wanted)
+            && let Some(capacity) = self.spec.instances.first().copied()
+        {
+            self.launch_instance(capacity, 0);
+        }
+    }
+
+    /// The claim and its Node are gone.
+    fn forget(&mut self, id: u32) {
+        let Some(host) = self.hosts.remove(&id) else { return };
+        for pod in host.pods {
+            self.end_pod(pod, true);
+        }
+        self.host_of.remove(&host.claim);
+        self.host_of.remove(&host.node);
+        self.view.claims.remove(&host.claim);
+        self.view.marked.remove(&host.node);
+        Arc::make_mut(&mut self.nodes).remove(&host.node);
+        self.refresh_resources();
+        self.note_change();
+    }
+
+    /// A Node may have become empty: one that drains ends, another is removed after a while.
+    pub(super) fn emptied(&mut self, id: u32) {
+        let Some(host) = self.hosts.get(&id).filter(|host| host.pods.is_empty() && !host.ending) else { return };
+        if host.deleting.is_some() {
+            self.after(0, Due::Drain(id));
+        } else if let Some(delay) = self.model.consolidate_after {
+            self.after(delay, Due::Consolidate(id));
+        }
+    }
+
+    pub(super) fn consolidate(&mut self, id: u32) {
+        let Some(host) = self.hosts.get(&id) else { return };
+        let is_protected = || self.nodes.get(&host.node).is_some_and(|node| node.metadata.annotation(keys::DO_NOT_DISRUPT) == Some("true"));
+        let is_static = self.spec.pool.spec.replicas.is_some();
+        if host.deleting.is_some()
+            || host.stage != Stage::Ready
+            || !host.pods.is_empty()
+            || !self.pending.is_empty()
+            || is_static
+            || is_protected()
+        {
+            return;
+        }
+        let claim = host.claim.clone();
+        self.tell(&claim, Event::Consolidated, String::new());
+        self.delete(id);
+    }
+}
+
+/// Whether Karpenter looks for another node for a Pod of a node that is going.
+fn is_rescheduled(pod: &Pod) -> bool {
+    matches!(pod.owner, Owner::Workload(_)) && matches!(pod.phase, Phase::Starting | Phase::Ready)
+}

@@ -1,0 +1,405 @@
+//! Workloads and their Pods: they start, are evicted under their PodDisruptionBudgets, and come back.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use k8s_openapi::api::{
+    core::v1::{NodeSelectorRequirement, Pod as Object},
+    policy::v1::PodDisruptionBudget,
+};
+use serde_json::{Value, json};
+
+use super::{
+    fleet::WorkloadSpec,
+    pool::{Due, PoolWorld},
+    size::Size,
+};
+use crate::{
+    api::{keys, time::to_annotation},
+    surge::placeholder::claim_of,
+};
+
+/// The namespace of the workloads.
+pub(super) const NAMESPACE: &str = "default";
+
+/// A workload at work.
+pub(super) struct Workload {
+    pub spec: Arc<WorkloadSpec>,
+    /// Its Pods that are Ready.
+    pub ready: u32,
+    pub pods: BTreeSet<u32>,
+    /// A Pod of it, but for name, uid, node and status.
+    pub template: Object,
+}
+
+/// Whose Pod it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Owner {
+    Workload(usize),
+    /// The placeholder of this name.
+    Placeholder(String),
+}
+
+/// How far a Pod has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    Pending,
+    Starting,
+    Ready,
+    /// Evicted or deleted, and not gone yet.
+    Ending,
+}
+
+/// A Pod, as the models see it.
+#[derive(Debug, Clone)]
+pub(super) struct Pod {
+    pub owner: Owner,
+    pub request: Size,
+    pub host: Option<u32>,
+    pub phase: Phase,
+    /// The zone that its volume is in.
+    pub zone: Option<usize>,
+    /// What its Node's labels must be.
+    pub required: Vec<NodeSelectorRequirement>,
+    /// Hosts that it would rather not have.
+    pub avoided: Vec<String>,
+}
+
+impl Workload {
+    /// Pods that may be disrupted now; a budget that is overdrawn allows none.
+    pub fn allowed(&self) -> u32 {
+        match self.spec.max_unavailable {
+            None => u32::MAX,
+            Some(max) => (self.ready + max).saturating_sub(self.spec.replicas),
+        }
+    }
+
+    fn is_budget_met(&self) -> bool {
+        self.spec.max_unavailable.is_none_or(|max| self.ready + max >= self.spec.replicas)
+    }
+
+    /// Its budget as an object.
+    pub fn budget(&self) -> Option<PodDisruptionBudget> {
+        let max = self.spec.max_unavailable?;
+        let status = json!({
+            "disruptionsAllowed": self.allowed(), "currentHealthy": self.ready, "expectedPods": self.spec.replicas,
+            "desiredHealthy": self.spec.replicas.saturating_sub(max), "observedGeneration": 1,
+        });
+        let object = json!({
+            "metadata": {"name": self.spec.name, "namespace": NAMESPACE, "uid": format!("pdb-{}", self.spec.name), "generation": 1},
+            "spec": {"maxUnavailable": max, "selector": {"matchLabels": {"app": self.spec.name}}},
+            "status": status,
+        });
+        serde_json::from_value(object).ok()
+    }
+}
+
+fn template(pool: &str, spec: &WorkloadSpec) -> Object {
+    let kind = if spec.sticky { "StatefulSet" } else { "ReplicaSet" };
+    let requests = json!({"cpu": format!("{}m", spec.request.cpu), "memory": format!("{}Mi", spec.request.memory)});
+    let object = json!({
+        "metadata": {
+            "namespace": NAMESPACE, "labels": {"app": spec.name},
+            "ownerReferences": [{"apiVersion": "apps/v1", "kind": kind, "name": spec.name, "uid": format!("owner-{}", spec.name), "controller": true}],
+        },
+        "spec": {
+            "nodeSelector": {keys::NODEPOOL_LABEL: pool}, "terminationGracePeriodSeconds": spec.grace,
+            "containers": [{"name": "app", "image": "app", "resources": {"requests": requests}}],
+        },
+    });
+    serde_json::from_value(object).unwrap_or_default()
+}
+
+impl PoolWorld {
+    /// Adds a workload whose Pods are Ready at once, as far as there is room.
+    pub(super) fn add_workload(&mut self, spec: WorkloadSpec) {
+        let index = self.workloads.len();
+        let template = template(&self.name, &spec);
+        let replicas = spec.replicas;
+        self.workloads.push(Workload { spec: Arc::new(spec), ready: 0, pods: BTreeSet::new(), template });
+        self.down_by(i32::try_from(replicas).unwrap_or(i32::MAX));
+        for _ in 0..replicas {
+            let id = self.new_pod(index, None);
+            self.pending.retain(|pending| *pending != id);
+            match self.best_host(id) {
+                Some(host) => {
+                    self.bind(id, host);
+                    self.pod_up(id);
+                }
+                None => self.pending.push(id),
+            }
+        }
+        self.peak_outside = 0;
+        self.peak_inside = 0;
+        if !self.pending.is_empty() {
+            self.ask_karpenter();
+        }
+    }
+
+    fn new_pod(&mut self, workload: usize, zone: Option<usize>) -> u32 {
+        let request = self.workloads[workload].spec.request;
+        let pod = Pod {
+            owner: Owner::Workload(workload),
+            request: Size { pods: 1, ..request },
+            host: None,
+            phase: Phase::Pending,
+            zone,
+            required: Vec::new(),
+            avoided: Vec::new(),
+        };
+        let id = self.add_pod(pod);
+        self.workloads[workload].pods.insert(id);
+        id
+    }
+
+    pub(super) fn add_pod(&mut self, pod: Pod) -> u32 {
+        // Ids only have to differ within a pool; serials grow by far less than this in any history.
+        let id = u32::try_from(self.next()).unwrap_or(u32::MAX);
+        self.pods.insert(id, pod);
+        self.pending.push(id);
+        self.look_for_room();
+        id
+    }
+
+    /// Gives a Pod to a Node.
+    pub(super) fn bind(&mut self, id: u32, host: u32) {
+        let (Some(pod), Some(node)) = (self.pods.get_mut(&id), self.hosts.get_mut(&host)) else { return };
+        pod.host = Some(host);
+        pod.phase = Phase::Starting;
+        node.used += pod.request;
+        node.pods.insert(id);
+        let owner = pod.owner.clone();
+        match owner {
+            Owner::Workload(workload) => {
+                let spec = Arc::clone(&self.workloads[workload].spec);
+                if spec.sticky {
+                    let zone = self.hosts.get(&host).map(|host| host.zone);
+                    if let Some(pod) = self.pods.get_mut(&id) {
+                        pod.zone = zone;
+                    }
+                }
+                let delay = self.between(&spec.ready_after);
+                self.after(delay, Due::PodUp(id));
+            }
+            Owner::Placeholder(name) => {
+                let node = self.hosts[&host].node.clone();
+                self.with_placeholder(&name, |pod| pod.spec.get_or_insert_default().node_name = Some(node));
+                let delay = self.between(&self.model.pause.clone());
+                self.after(delay, Due::PodUp(id));
+            }
+        }
+    }
+
+    pub(super) fn pod_up(&mut self, id: u32) {
+        let Some(pod) = self.pods.get_mut(&id).filter(|pod| pod.phase == Phase::Starting) else { return };
+        let owner = pod.owner.clone();
+        pod.phase = Phase::Ready;
+        match owner {
+            Owner::Workload(workload) => {
+                self.workloads[workload].ready += 1;
+                self.down_by(-1);
+                self.go_on_draining();
+            }
+            Owner::Placeholder(name) => {
+                if self.one_in(self.model.one_in_refused) {
+                    self.free(id);
+                    let refused = json!({"phase": "Failed", "reason": "OutOfcpu", "message": "Node didn't have enough resource: cpu"});
+                    self.with_placeholder(&name, |pod| pod.status = serde_json::from_value(refused).ok());
+                    return;
+                }
+                let running = json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]});
+                self.with_placeholder(&name, |pod| pod.status = serde_json::from_value(running).ok());
+            }
+        }
+    }
+
+    fn with_placeholder(&mut self, name: &str, change: impl FnOnce(&mut Object)) {
+        let serial = self.next();
+        if let Some(pod) = self.view.placeholders.get_mut(name) {
+            change(pod);
+            pod.metadata.resource_version = Some(serial.to_string());
+            self.note_change();
+        }
+    }
+
+    /// Whether a Pod may be evicted now.
+    pub(super) fn may_evict(&self, id: u32) -> bool {
+        let Some(pod) = self.pods.get(&id) else { return false };
+        match (&pod.owner, pod.phase) {
+            (Owner::Placeholder(_), _) => true,
+            (Owner::Workload(workload), Phase::Ready) => self.workloads[*workload].allowed() > 0,
+            (Owner::Workload(workload), _) => self.workloads[*workload].is_budget_met(),
+        }
+    }
+
+    /// Ends a Pod, with its grace or without.
+    pub(super) fn end_pod(&mut self, id: u32, at_once: bool) {
+        let Some(pod) = self.pods.get_mut(&id) else { return };
+        if pod.phase == Phase::Ending && !at_once {
+            return;
+        }
+        let was = std::mem::replace(&mut pod.phase, Phase::Ending);
+        match pod.owner.clone() {
+            Owner::Placeholder(name) => {
+                self.remove_placeholder(&name);
+            }
+            Owner::Workload(workload) => {
+                let spec = Arc::clone(&self.workloads[workload].spec);
+                if was == Phase::Ready {
+                    self.workloads[workload].ready -= 1;
+                    self.down_by(1);
+                }
+                if was != Phase::Ending && !spec.sticky {
+                    self.new_pod(workload, None);
+                    self.ask_karpenter();
+                }
+                if at_once {
+                    self.pod_gone(id);
+                } else {
+                    self.after(spec.grace, Due::PodGone(id));
+                }
+            }
+        }
+    }
+
+    pub(super) fn pod_gone(&mut self, id: u32) {
+        let Some(pod) = self.pods.get(&id) else { return };
+        let (zone, owner) = (pod.zone, pod.owner.clone());
+        self.free(id);
+        self.pods.remove(&id);
+        self.pending.retain(|pending| *pending != id);
+        if let Owner::Workload(workload) = owner {
+            self.workloads[workload].pods.remove(&id);
+            if self.workloads[workload].spec.sticky {
+                self.new_pod(workload, zone);
+                self.ask_karpenter();
+            }
+        }
+    }
+
+    /// Takes a Pod off its host.
+    pub(super) fn free(&mut self, id: u32) {
+        let Some(pod) = self.pods.get_mut(&id) else { return };
+        let Some(host) = pod.host.take() else { return };
+        let request = pod.request;
+        if let Some(node) = self.hosts.get_mut(&host)
+            && node.pods.remove(&id)
+        {
+            node.used -= request;
+            self.look_for_room();
+            self.emptied(host);
+        }
+    }
+
+    /// The Pods on a Node, as objects.
+    pub(super) fn objects_on(&self, node: &str) -> Vec<Object> {
+        let Some(host) = self.host_of.get(node).and_then(|id| self.hosts.get(id)) else { return Vec::new() };
+        let mut objects: Vec<Object> = host.pods.iter().filter_map(|id| self.object(*id)).collect();
+        if self.spec.daemons != Size::default() {
+            objects.push(self.daemon(node));
+        }
+        objects
+    }
+
+    pub(super) fn object(&self, id: u32) -> Option<Object> {
+        let pod = self.pods.get(&id)?;
+        let workload = match &pod.owner {
+            Owner::Placeholder(name) => return self.view.placeholders.get(name).cloned(),
+            Owner::Workload(workload) => &self.workloads[*workload],
+        };
+        let mut object = workload.template.clone();
+        object.metadata.name = Some(format!("{}-{id}", workload.spec.name));
+        object.metadata.uid = Some(format!("{}-pod-{id}", self.name));
+        let host = pod.host.and_then(|host| self.hosts.get(&host));
+        object.spec.get_or_insert_default().node_name = host.map(|host| host.node.clone());
+        let (phase, ready) = match pod.phase {
+            Phase::Pending => ("Pending", "False"),
+            Phase::Starting => ("Pending", "False"),
+            Phase::Ready => ("Running", "True"),
+            Phase::Ending => ("Running", "False"),
+        };
+        object.status = serde_json::from_value(json!({"phase": phase, "conditions": [{"type": "Ready", "status": ready}]})).ok();
+        if pod.phase == Phase::Ending {
+            let now: Value = json!(to_annotation(self.now));
+            object.metadata.deletion_timestamp = serde_json::from_value(now).ok();
+        }
+        Some(object)
+    }
+
+    fn daemon(&self, node: &str) -> Object {
+        let daemons = self.spec.daemons;
+        let requests = json!({"cpu": format!("{}m", daemons.cpu), "memory": format!("{}Mi", daemons.memory)});
+        let object = json!({
+            "metadata": {
+                "name": format!("agent-{node}"), "namespace": "kube-system", "uid": format!("agent-{node}"),
+                "ownerReferences": [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "agent", "controller": true}],
+            },
+            "spec": {"nodeName": node, "tolerations": [{"operator": "Exists"}],
+                "containers": [{"name": "agent", "image": "agent", "resources": {"requests": requests}}]},
+            "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
+        });
+        serde_json::from_value(object).unwrap_or_default()
+    }
+
+    /// A placeholder that was created: to be scheduled like any other Pod.
+    pub(super) fn add_placeholder(&mut self, mut object: Object) {
+        let name = object.metadata.name.clone().unwrap_or_default();
+        let serial = self.next();
+        object.metadata.uid = Some(format!("{}-pod-{serial}", self.name));
+        object.metadata.resource_version = Some(serial.to_string());
+        object.status = serde_json::from_value(json!({"phase": "Pending"})).ok();
+        let affinity = object.spec.as_ref().and_then(|spec| spec.affinity.as_ref()?.node_affinity.clone()).unwrap_or_default();
+        let required = affinity.required_during_scheduling_ignored_during_execution.map(|required| required.node_selector_terms);
+        let required = required.unwrap_or_default().into_iter().flat_map(|term| term.match_expressions.unwrap_or_default());
+        let preferred = affinity.preferred_during_scheduling_ignored_during_execution.unwrap_or_default();
+        let avoided = preferred.into_iter().flat_map(|term| term.preference.match_expressions.unwrap_or_default());
+        let avoided = avoided.filter(|term| term.key == keys::HOSTNAME_LABEL && term.operator == "NotIn");
+        let pod = Pod {
+            owner: Owner::Placeholder(name.clone()),
+            request: Size::requested_by(&object),
+            host: None,
+            phase: Phase::Pending,
+            zone: None,
+            required: required.collect(),
+            avoided: avoided.flat_map(|term| term.values.unwrap_or_default()).collect(),
+        };
+        self.view.placeholders.insert(name, object);
+        self.add_pod(pod);
+        self.ask_karpenter();
+        self.note_change();
+    }
+
+    /// Deletes a placeholder: it has no grace.
+    pub(super) fn remove_placeholder(&mut self, name: &str) -> Option<Object> {
+        let object = self.view.placeholders.remove(name)?;
+        let owner = Owner::Placeholder(name.to_owned());
+        let ids: Vec<u32> = self.pods.iter().filter(|(_, pod)| pod.owner == owner).map(|(id, _)| *id).collect();
+        for id in ids {
+            self.free(id);
+            self.pods.remove(&id);
+            self.pending.retain(|pending| *pending != id);
+        }
+        self.note_change();
+        Some(object)
+    }
+
+    /// The claim whose placeholder has this name.
+    pub fn placeholder_claim(&self, name: &str) -> Option<&str> {
+        claim_of(self.view.placeholders.get(name)?)
+    }
+
+    /// The budgets of a namespace.
+    pub(super) fn budgets(&self, namespace: &str) -> Vec<PodDisruptionBudget> {
+        if namespace != NAMESPACE {
+            return Vec::new();
+        }
+        self.workloads.iter().filter_map(Workload::budget).collect()
+    }
+
+    /// Ready Pods by workload, for those that watch budgets.
+    pub fn ready_pods(&self) -> BTreeMap<String, (u32, u32)> {
+        self.workloads.iter().map(|workload| (workload.spec.name.clone(), (workload.ready, workload.spec.replicas))).collect()
+    }
+}

@@ -1,0 +1,269 @@
+//! One NodePool's part of the world: the objects that a pass sees, and what the models know beside them.
+
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BinaryHeap, HashMap},
+    ops::RangeInclusive,
+    sync::Arc,
+};
+
+use rand::{Rng, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+use sha2::{Digest, Sha256};
+
+use super::{
+    fleet::{Model, PoolSpec, seconds},
+    history::{Event, Happening},
+    host::Host,
+    pods::{Pod, Workload},
+    size::Size,
+};
+use crate::{
+    api::{
+        karpenter::Node,
+        keys,
+        meta::Meta,
+        time::{Time, later},
+    },
+    policy::Policy,
+    schedule::window::Occurrence,
+    view::View,
+};
+
+/// A NodePool in the world.
+pub struct PoolWorld {
+    /// The pool's name.
+    pub name: String,
+    /// Now, in whole seconds.
+    pub now: Time,
+    /// What a pass sees, without facts: policies, the pool, its claims, placeholders and marked Nodes.
+    pub view: View,
+    /// What happened.
+    pub history: Vec<Happening>,
+    /// Whether a pass could see something new since [`PoolWorld::take_changed`].
+    changed: bool,
+    pub(super) nodes: Arc<BTreeMap<String, Node>>,
+    pub(super) hosts: BTreeMap<u32, Host>,
+    pub(super) host_of: HashMap<String, u32>,
+    pub(super) pods: HashMap<u32, Pod>,
+    pub(super) pending: Vec<u32>,
+    pub(super) workloads: Vec<Workload>,
+    pub(super) spec: PoolSpec,
+    pub(super) model: Arc<Model>,
+    pub(super) provisioning: bool,
+    pub(super) room_changed: bool,
+    agenda: BinaryHeap<Reverse<(Time, u64, Due)>>,
+    pub(super) rng: Pcg64Mcg,
+    serial: u64,
+    /// Pods that are wanted and not Ready.
+    down: u32,
+    /// The most of them at once, outside and inside windows.
+    pub peak_outside: u32,
+    /// Inside.
+    pub peak_inside: u32,
+    /// When starts are allowed, over the whole time that is simulated.
+    pub(super) windows: Arc<Vec<Occurrence>>,
+}
+
+/// What falls due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Due {
+    Launched(u32),
+    Registered(u32),
+    Initialized(u32),
+    PodUp(u32),
+    PodGone(u32),
+    Provision,
+    Expire(u32),
+    Drain(u32),
+    Force(u32),
+    Gone(u32),
+    Consolidate(u32),
+}
+
+impl PoolWorld {
+    /// A pool as it is at `now`, with all Pods Ready. The seed decides how long everything takes.
+    pub fn new(spec: PoolSpec, policies: &BTreeMap<String, Policy>, model: Arc<Model>, seed: u64, now: Time) -> Self {
+        let name = spec.pool.metadata.name.clone();
+        let digest = Sha256::digest(format!("{seed}/{name}"));
+        let mut bytes = [0_u8; 16];
+        bytes.copy_from_slice(&digest[..16]);
+        let mut world = Self {
+            now,
+            view: View { policies: policies.clone(), ..View::default() },
+            history: Vec::new(),
+            changed: true,
+            nodes: Arc::default(),
+            hosts: BTreeMap::new(),
+            host_of: HashMap::new(),
+            pods: HashMap::new(),
+            pending: Vec::new(),
+            workloads: Vec::new(),
+            model,
+            provisioning: false,
+            room_changed: false,
+            agenda: BinaryHeap::new(),
+            rng: Pcg64Mcg::from_seed(bytes),
+            serial: 0,
+            down: 0,
+            peak_outside: 0,
+            peak_inside: 0,
+            windows: Arc::default(),
+            spec,
+            name,
+        };
+        let mut pool = world.spec.pool.clone();
+        world.stamp(&mut pool.metadata);
+        world.view.pools.insert(world.name.clone(), pool);
+        world.settle_in();
+        world
+    }
+
+    /// Tells the world when the windows are open, so that it can tell Pods disrupted inside from those outside.
+    pub fn under(mut self, windows: Arc<Vec<Occurrence>>) -> Self {
+        self.windows = windows;
+        self
+    }
+
+    fn settle_in(&mut self) {
+        for node in std::mem::take(&mut self.spec.nodes) {
+            self.add_node(node);
+        }
+        for workload in std::mem::take(&mut self.spec.workloads) {
+            self.add_workload(workload);
+        }
+        self.history.clear();
+        self.refresh_resources();
+    }
+
+    /// A new version for an object.
+    pub(super) fn stamp(&mut self, meta: &mut Meta) {
+        self.serial += 1;
+        meta.resource_version = self.serial.to_string();
+        if meta.uid.is_empty() {
+            meta.uid = format!("{}-{}", self.name, self.serial);
+        }
+        if meta.creation_timestamp.is_none() {
+            meta.creation_timestamp = Some(self.now);
+        }
+    }
+
+    /// A number that was not given before.
+    pub(super) fn next(&mut self) -> u64 {
+        self.serial += 1;
+        self.serial
+    }
+
+    pub(super) fn between(&mut self, range: &RangeInclusive<i64>) -> i64 {
+        self.rng.random_range(range.clone())
+    }
+
+    /// Whether this is the one in so many.
+    pub(super) fn one_in(&mut self, count: u32) -> bool {
+        count > 0 && self.rng.random_ratio(1, count)
+    }
+
+    pub(super) fn after(&mut self, delay: i64, due: Due) {
+        self.at(later(self.now, seconds(delay)), due);
+    }
+
+    pub(super) fn at(&mut self, time: Time, due: Due) {
+        let serial = self.next();
+        self.agenda.push(Reverse((time.max(self.now), serial, due)));
+    }
+
+    pub(super) fn tell(&mut self, claim: &str, event: Event, detail: String) {
+        self.history.push(Happening { at: self.now, pool: self.name.clone(), claim: claim.into(), event, detail });
+    }
+
+    pub(super) fn note_change(&mut self) {
+        self.changed = true;
+    }
+
+    /// Whether a pass could see something new since this was last asked.
+    pub fn take_changed(&mut self) -> bool {
+        std::mem::take(&mut self.changed)
+    }
+
+    /// When the next thing happens by itself; `None` for never.
+    pub fn next_due(&self) -> Option<Time> {
+        self.agenda.peek().map(|Reverse((time, _, _))| *time)
+    }
+
+    /// Lets happen what is due until then, and then it is then.
+    pub fn advance(&mut self, until: Time) {
+        while let Some(Reverse((time, _, _))) = self.agenda.peek()
+            && *time <= until
+        {
+            let Some(Reverse((time, _, due))) = self.agenda.pop() else { break };
+            self.now = time;
+            self.happen(due);
+            self.schedule();
+        }
+        self.now = self.now.max(until);
+    }
+
+    fn happen(&mut self, due: Due) {
+        match due {
+            Due::Launched(host) => self.launched(host),
+            Due::Registered(host) => self.registered(host),
+            Due::Initialized(host) => self.initialized(host),
+            Due::PodUp(pod) => self.pod_up(pod),
+            Due::PodGone(pod) => self.pod_gone(pod),
+            Due::Provision => self.provision(),
+            Due::Expire(host) => self.expire(host),
+            Due::Drain(host) => self.drain(host),
+            Due::Force(host) => self.force(host),
+            Due::Gone(host) => self.terminated(host),
+            Due::Consolidate(host) => self.consolidate(host),
+        }
+    }
+
+    /// Changes a Node, and what follows from its labels.
+    pub(super) fn with_node(&mut self, name: &str, change: impl FnOnce(&mut Node)) {
+        let serial = self.next();
+        let nodes = Arc::make_mut(&mut self.nodes);
+        let Some(node) = nodes.get_mut(name) else { return };
+        change(node);
+        node.metadata.resource_version = serial.to_string();
+        if node.metadata.labels.contains_key(keys::MARKED) {
+            self.view.marked.insert(name.into(), Node { metadata: node.metadata.clone(), ..Node::default() });
+        } else {
+            self.view.marked.remove(name);
+        }
+        if let Some(host) = self.host_of.get(name).and_then(|id| self.hosts.get_mut(id)) {
+            host.cordoned = node.spec.unschedulable;
+        }
+        if let Some(id) = self.host_of.get(name).copied() {
+            self.emptied(id);
+        }
+        self.look_for_room();
+        self.note_change();
+    }
+
+    /// Karpenter keeps the sum of what it launched in the pool's status; such a write alone is nothing to look at.
+    pub(super) fn refresh_resources(&mut self) {
+        let mut sum = Size::default();
+        let mut count = 0_i64;
+        for host in self.hosts.values() {
+            sum += host.capacity;
+            count += 1;
+        }
+        let serial = self.next();
+        let Some(pool) = self.view.pools.get_mut(&self.name) else { return };
+        pool.status.resources = sum.raw();
+        pool.status.resources.insert("nodes".into(), serde_json::json!(count.to_string()));
+        pool.metadata.resource_version = serial.to_string();
+    }
+
+    /// Counts Pods that are wanted and not Ready.
+    pub(super) fn down_by(&mut self, change: i32) {
+        self.down = self.down.saturating_add_signed(change);
+        if change > 0 {
+            let after = self.windows.partition_point(|window| window.start <= self.now);
+            let is_open = after > 0 && self.now < self.windows[after - 1].end;
+            let peak = if is_open { &mut self.peak_inside } else { &mut self.peak_outside };
+            *peak = (*peak).max(self.down);
+        }
+    }
+}

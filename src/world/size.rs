@@ -1,0 +1,94 @@
+//! Resources as the world's scheduler counts them: three whole numbers, so that thousands of Pods are placed in no time.
+
+use std::ops::{Add, AddAssign, Sub, SubAssign};
+
+use k8s_openapi::api::core::v1::Pod;
+use serde_json::json;
+
+use crate::{
+    api::{karpenter::RawResources, quantity::Resources},
+    surge::requests::effective_requests,
+};
+
+/// An amount of cpu, memory and Pods.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Size {
+    /// Thousandths of a cpu.
+    pub cpu: i64,
+    /// MiB.
+    pub memory: i64,
+    /// Pods.
+    pub pods: i64,
+}
+
+impl Size {
+    /// What one Pod with these requests takes: cpu in thousandths, memory in MiB.
+    pub fn pod(cpu: i64, memory: i64) -> Self {
+        Self { cpu, memory, pods: 1 }
+    }
+
+    /// An instance: whole cpus, memory in GiB, room for 110 Pods.
+    pub fn instance(cpus: i64, gib: i64) -> Self {
+        Self { cpu: cpus * 1000, memory: gib * 1024, pods: 110 }
+    }
+
+    /// Whether it fits into this room.
+    pub fn fits(self, room: Self) -> bool {
+        self.cpu <= room.cpu && self.memory <= room.memory && self.pods <= room.pods
+    }
+
+    /// As a list of resources in an object.
+    pub fn raw(self) -> RawResources {
+        let texts = [
+            ("cpu", json!(format!("{}m", self.cpu))),
+            ("memory", json!(format!("{}Mi", self.memory))),
+            ("pods", json!(self.pods.to_string())),
+        ];
+        texts.into_iter().map(|(resource, amount)| (resource.to_owned(), amount)).collect()
+    }
+
+    /// What a list of resources says; what it lacks or can't be read is 0.
+    pub fn of_raw(raw: &RawResources) -> Self {
+        Resources::from_raw(raw).map(|resources| Self::of(&resources)).unwrap_or_default()
+    }
+
+    /// The same of resources that were read.
+    pub fn of(resources: &Resources) -> Self {
+        let of = |resource: &str| resources.get(resource);
+        let thousandths = crate::api::quantity::Quantity(of("cpu").0.saturating_mul(1000)).value();
+        Self { cpu: thousandths, memory: of("memory").value() >> 20, pods: of("pods").value() }
+    }
+
+    /// What a Pod requests.
+    pub fn requested_by(pod: &Pod) -> Self {
+        Self { pods: 1, ..effective_requests(pod).map(|resources| Self::of(&resources)).unwrap_or_default() }
+    }
+}
+
+impl Add for Size {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self { cpu: self.cpu + other.cpu, memory: self.memory + other.memory, pods: self.pods + other.pods }
+    }
+}
+
+impl AddAssign for Size {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+impl Sub for Size {
+    type Output = Self;
+
+    fn sub(self, other: Self) -> Self {
+        Self { cpu: self.cpu - other.cpu, memory: self.memory - other.memory, pods: self.pods - other.pods }
+    }
+}
+
+impl SubAssign for Size {
+    fn sub_assign(&mut self, other: Self) {
+        *self = *self - other;
+    }
+}

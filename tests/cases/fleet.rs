@@ -1,6 +1,6 @@
 //! A fleet as data, and what a pass decides about it.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use k8s_openapi::api::core::v1::Pod;
 use noderotation::{
@@ -135,7 +135,8 @@ impl Fleet {
         match need {
             Need::NodesOfPool(pool) => {
                 let of_pool = |node: &&Node| node.metadata.label("karpenter.sh/nodepool") == Some(&pool);
-                let nodes = self.nodes.values().filter(of_pool).map(|node| (node.metadata.name.clone(), node.clone())).collect();
+                let nodes = self.nodes.values().filter(of_pool).map(|node| (node.metadata.name.clone(), node.clone()));
+                let nodes = Arc::new(nodes.collect());
                 facts.nodes_of_pool.insert(pool, nodes);
             }
             Need::Node(name) => {

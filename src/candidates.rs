@@ -1,6 +1,9 @@
 //! The census of a pool's claims and the choice of the next candidate (§5).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use chrono::TimeDelta;
 
@@ -85,6 +88,17 @@ pub struct Rules<'a> {
     pub cadence: TimeDelta,
     /// Now.
     pub now: Time,
+    /// The derivation of the lifetime that was asked for last: most claims of a pool have the same.
+    last: RefCell<Option<(NodeClaimLifetime, Derivation)>>,
+}
+
+/// `expireAfter` and `terminationGracePeriod` as they stand in a claim.
+type NodeClaimLifetime = (Option<String>, Option<String>);
+
+/// What is known of one claim before it has a bucket.
+struct Due {
+    trigger: Option<Time>,
+    is_triggered: bool,
 }
 
 /// The claims of one pool, counted and sorted.
@@ -112,17 +126,36 @@ pub struct Census {
     pub next_change: Option<Time>,
 }
 
-impl Rules<'_> {
+impl<'a> Rules<'a> {
+    /// The rules under these settings.
+    pub fn new(settings: &'a Settings, schedule: &'a Schedule, cadence: TimeDelta, now: Time) -> Self {
+        Self { settings, schedule, cadence, now, last: RefCell::new(None) }
+    }
+
     /// The derivation for one claim, by its own lifetime.
     pub fn derivation(&self, claim: &NodeClaim) -> Derivation {
-        let lifetime = Lifetime { expire_after: claim.expire_after(), grace: claim.spec.grace() };
-        Derivation::of(self.settings, self.schedule, lifetime, self.cadence)
+        let spec = &claim.spec;
+        if let Some(((expire_after, grace), derivation)) = &*self.last.borrow()
+            && *expire_after == spec.expire_after
+            && *grace == spec.termination_grace_period
+        {
+            return *derivation;
+        }
+        let lifetime = Lifetime { expire_after: spec.expire_after(), grace: spec.grace() };
+        let derivation = Derivation::of(self.settings, self.schedule, lifetime, self.cadence);
+        self.last.replace(Some(((spec.expire_after.clone(), spec.termination_grace_period.clone()), derivation)));
+        derivation
     }
 
     /// When a claim is triggered: past this instant it is due. `None` for never.
     pub fn trigger(&self, claim: &NodeClaim) -> Option<Time> {
         let by_age = || Some(later(claim.metadata.creation_timestamp?, self.derivation(claim).age_threshold?));
         soonest(soonest(by_age(), self.chances_run_low(claim)), requested_at(claim))
+    }
+
+    fn due(&self, claim: &NodeClaim) -> Due {
+        let trigger = self.trigger(claim);
+        Due { trigger, is_triggered: self.is_asked_for(claim) || trigger.is_some_and(|trigger| self.now > trigger) }
     }
 
     /// The latest start that still ends before the claim's deadline: deadline - t_rot. `None` for never.
@@ -145,7 +178,7 @@ impl Rules<'_> {
 
     /// Whether a claim is past its trigger, or asked for.
     pub fn is_triggered(&self, claim: &NodeClaim) -> bool {
-        self.is_asked_for(claim) || self.trigger(claim).is_some_and(|trigger| self.now > trigger)
+        self.due(claim).is_triggered
     }
 
     /// Whether the operator asked for this claim, from now or earlier on, whatever its age.
@@ -169,27 +202,28 @@ impl Rules<'_> {
 
     /// Takes the census. `nodes` is the metadata of the pool's Nodes, or `None` where no claim is triggered and it was
     /// not read; `in_flight` is the anchored claim, `swept` those that this pass's sweep fails.
-    pub fn census<'a>(
+    pub fn census<'c>(
         &self,
-        claims: impl Iterator<Item = &'a NodeClaim>,
+        claims: impl Iterator<Item = &'c NodeClaim>,
         nodes: Option<&BTreeMap<String, Node>>,
         in_flight: Option<&str>,
         swept: &BTreeSet<String>,
     ) -> Census {
         let mut census = Census::default();
         for claim in claims {
-            let bucket = self.bucket(claim, nodes, in_flight, swept);
+            let due = self.due(claim);
+            let bucket = self.bucket(claim, due.is_triggered, nodes, in_flight, swept);
             *census.buckets.entry(bucket).or_default() += 1;
-            self.note(&mut census, claim, bucket);
+            self.note(&mut census, claim, &due, bucket);
         }
         census.candidates.sort_by(|a, b| urgency(a).cmp(&urgency(b)).then_with(|| a.claim.cmp(&b.claim)));
         census
     }
 
-    fn note(&self, census: &mut Census, claim: &NodeClaim, bucket: Bucket) {
+    fn note(&self, census: &mut Census, claim: &NodeClaim, due: &Due, bucket: Bucket) {
         let name = &claim.metadata.name;
-        let triggered_at = self.trigger(claim);
-        if self.is_triggered(claim) {
+        let triggered_at = due.trigger;
+        if due.is_triggered {
             census.triggered.insert(name.clone());
             census.due += usize::from(!matches!(bucket, Bucket::Deleting | Bucket::Terminal));
             if bucket == Bucket::OptedOut {
@@ -230,6 +264,7 @@ impl Rules<'_> {
     fn bucket(
         &self,
         claim: &NodeClaim,
+        is_triggered: bool,
         nodes: Option<&BTreeMap<String, Node>>,
         in_flight: Option<&str>,
         swept: &BTreeSet<String>,
@@ -253,7 +288,7 @@ impl Rules<'_> {
         if !node_is_there || !claim.is("Ready") {
             return Bucket::NotReady;
         }
-        if !self.is_triggered(claim) {
+        if !is_triggered {
             return Bucket::NotTriggered;
         }
         let in_backoff = state == State::Failed && self.backoff_until(claim).is_some();

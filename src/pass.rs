@@ -7,11 +7,12 @@ use futures::{StreamExt, stream};
 
 use crate::{
     api::{keys, meta::Meta, time::Time},
+    candidates::soonest,
     cluster::{Cluster, Failure},
     policy::status,
     report::metrics::Stage,
     rotation::{
-        decide::{Decision, ROUNDS, decide, needs},
+        decide::{Decision, ROUNDS, decide, decide_or_ask, schedules},
         scene::Config,
         step::{Assessment, Step},
         totals::Totals,
@@ -34,6 +35,8 @@ pub struct PassReport {
     pub aborted: Option<Failure>,
     /// Whether there was a complete View.
     pub had_view: bool,
+    /// The next moment at which a pass could do something by time alone; `None` for never.
+    pub wake_at: Option<Time>,
 }
 
 /// What became of one pool.
@@ -52,22 +55,30 @@ pub struct PoolOutcome {
 /// # Errors
 /// [`Failure`] when a list can't be read.
 pub async fn view(cluster: &impl Cluster, config: &Config) -> Result<View, Failure> {
+    Ok(look(cluster, config).await?.0)
+}
+
+/// The View, with what the steps decide on it at that moment.
+async fn look(cluster: &impl Cluster, config: &Config) -> Result<(View, Time, Decision), Failure> {
     let mut view = cluster.load().await?;
+    let schedules = schedules(&view, cluster.now());
     for _ in 0..ROUNDS {
-        let needs = needs(&view, cluster.now(), config);
-        if needs.is_empty() {
-            break;
+        let now = cluster.now();
+        match decide_or_ask(&view, now, config, &schedules) {
+            Ok(decision) => return Ok((view, now, decision)),
+            Err(needs) => cluster.read(&mut view, &needs).await,
         }
-        cluster.read(&mut view, &needs).await;
     }
-    Ok(view)
+    let now = cluster.now();
+    let decision = decide(&view, now, config);
+    Ok((view, now, decision))
 }
 
 /// Does one pass. `concurrency` pools are worked on side by side.
 pub async fn pass(cluster: &impl Cluster, config: &Config, concurrency: usize) -> PassReport {
     let mut report = PassReport::default();
-    let view = match view(cluster, config).await {
-        Ok(view) => view,
+    let (view, now, decision) = match look(cluster, config).await {
+        Ok(seen) => seen,
         Err(failure) => {
             tracing::error!(error = %failure, "the cluster can't be read");
             report.count(Stage::Load);
@@ -80,8 +91,6 @@ pub async fn pass(cluster: &impl Cluster, config: &Config, concurrency: usize) -
         tracing::error!(kind = unreadable.kind, name = unreadable.name, error = unreadable.why, "an object can't be read");
         report.count(Stage::Load);
     }
-    let now = cluster.now();
-    let decision = decide(&view, now, config);
     sweep(cluster, &decision, &mut report).await;
     for (pool, error) in &decision.errors {
         tracing::error!(nodepool = pool, error, "the pool can't be judged");
@@ -130,6 +139,7 @@ async fn steps(cluster: &impl Cluster, decision: Decision, concurrency: usize, r
             report.count(Stage::Decide);
         }
         report.note(&pool, &performed);
+        report.wake_at = soonest(report.wake_at, step.wake_at);
         let failed = step.error.is_some() || performed.failed();
         let totals = performed.totals.unwrap_or_else(|| step.assessment.totals.clone());
         let mut assessment = step.assessment;

@@ -8,6 +8,7 @@ pub mod fleet;
 pub mod history;
 mod host;
 mod karpenter;
+pub mod operator;
 mod pods;
 pub mod pool;
 pub mod run;

@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     panic::AssertUnwindSafe,
+    sync::Arc,
 };
 
 use super::{
@@ -35,15 +36,17 @@ pub struct Decision {
     pub errors: BTreeMap<String, String>,
 }
 
+/// What the windows of every policy mean, by its name: worked out once for all pools and rounds of a pass.
+pub type Schedules = BTreeMap<String, Arc<Schedule>>;
+
+/// The schedules of the View's policies around `now`.
+pub fn schedules(view: &View, now: Time) -> Schedules {
+    view.policies.values().map(|policy| (policy.name.clone(), Arc::new(Schedule::under(&policy.settings, now)))).collect()
+}
+
 /// The facts that the steps still want. Reading them and asking again ends after at most [`ROUNDS`] rounds.
 pub fn needs(view: &View, now: Time, config: &Config) -> BTreeSet<Need> {
-    let known = |need: &Need| view.facts.failed.contains_key(need);
-    let (_, results) = results(view, now, config);
-    let missing = results.into_values().filter_map(|result| match result {
-        Err(Undecided::Missing(Missing(needs))) => Some(needs),
-        Ok(_) | Err(Undecided::Panicked(_)) => None,
-    });
-    missing.flatten().filter(|need| !known(need)).collect()
+    wanted(view, &results(view, now, config, &schedules(view, now)).1)
 }
 
 /// How many rounds of [`needs`] a pass reads.
@@ -51,7 +54,30 @@ pub const ROUNDS: usize = 4;
 
 /// Decides the whole pass.
 pub fn decide(view: &View, now: Time, config: &Config) -> Decision {
-    let (sweep, results) = results(view, now, config);
+    decision(view, config, results(view, now, config, &schedules(view, now)))
+}
+
+/// Decides the whole pass, or says what else there is to read first.
+///
+/// # Errors
+/// The facts that the steps still want, as [`needs`].
+pub fn decide_or_ask(view: &View, now: Time, config: &Config, schedules: &Schedules) -> Result<Decision, BTreeSet<Need>> {
+    let results = results(view, now, config, schedules);
+    let wanted = wanted(view, &results.1);
+    if wanted.is_empty() { Ok(decision(view, config, results)) } else { Err(wanted) }
+}
+
+type Results = (Vec<Planned>, BTreeMap<String, Result<Step, Undecided>>);
+
+fn wanted(view: &View, results: &BTreeMap<String, Result<Step, Undecided>>) -> BTreeSet<Need> {
+    let missing = results.values().filter_map(|result| match result {
+        Err(Undecided::Missing(Missing(needs))) => Some(needs),
+        Ok(_) | Err(Undecided::Panicked(_)) => None,
+    });
+    missing.flatten().filter(|need| !view.facts.failed.contains_key(need)).cloned().collect()
+}
+
+fn decision(view: &View, config: &Config, (sweep, results): Results) -> Decision {
     let mut decision = Decision { sweep, steps: BTreeMap::new(), errors: BTreeMap::new() };
     for (pool, result) in results {
         match result {
@@ -122,17 +148,15 @@ fn in_flight(view: &View) -> usize {
     view.pools.values().filter(|pool| pool.metadata.annotation(keys::ACTIVE_ROTATION).is_some()).count()
 }
 
-fn results(view: &View, now: Time, config: &Config) -> (Vec<Planned>, BTreeMap<String, Result<Step, Undecided>>) {
+fn results(view: &View, now: Time, config: &Config, schedules: &Schedules) -> Results {
     let (effects, swept) = sweep(view, now);
     let in_flight = in_flight(view);
-    let schedules: BTreeMap<&str, Schedule> =
-        view.policies.values().map(|policy| (policy.name.as_str(), Schedule::under(&policy.settings, now))).collect();
     let claims = by_pool(view);
     let never = Schedule::default();
     let results = view.pools.iter().map(|(name, pool)| {
         let governance = resolve(&view.policies, &pool.metadata.labels);
         let policy = used(&governance);
-        let schedule = policy.and_then(|policy| schedules.get(policy.name.as_str())).unwrap_or(&never);
+        let schedule = policy.and_then(|policy| schedules.get(&policy.name)).map_or(&never, Arc::as_ref);
         let claims: &[&NodeClaim] = claims.get(name.as_str()).map_or(&[], Vec::as_slice);
         let scene = Scene { view, now, config, pool, claims, governance: &governance, policy, schedule, swept: &swept, in_flight };
         (name.clone(), guarded(&scene))

@@ -98,7 +98,7 @@ impl<'a> Scene<'a> {
 
     /// The rules of the census under these settings.
     pub fn rules(&self, settings: &'a Settings) -> Rules<'a> {
-        Rules { settings, schedule: self.schedule, cadence: self.config.cadence, now: self.now }
+        Rules::new(settings, self.schedule, self.config.cadence, self.now)
     }
 
     /// What the freeze annotation says: `None` when the pool isn't frozen, else until when (`None`: unreadable, so

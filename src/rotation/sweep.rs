@@ -65,11 +65,11 @@ fn placeholders(view: &View, anchored: &BTreeSet<String>, effects: &mut Vec<Plan
 fn nodes(view: &View, anchored: &BTreeSet<String>, effects: &mut Vec<Planned>) {
     // The label finds our marks; where somebody removed it, the metadata that was read for a step still shows them.
     let stripped = view.facts.nodes_of_pool.values().flat_map(|nodes| nodes.iter()).filter(|(name, _)| !view.marked.contains_key(*name));
-    for (name, node) in view.marked.iter().chain(stripped) {
+    // Few Nodes are marked, and whose the others are would be looked up among all claims.
+    for (name, node) in view.marked.iter().chain(stripped).filter(|(_, node)| is_marked(&node.metadata)) {
         let own = || view.claims.values().find(|claim| claim.node() == Some(name)).map(|claim| claim.metadata.name.as_str());
         let owner = node.metadata.annotation(keys::SURGE_FOR).or_else(own);
-        if !is_marked(&node.metadata) || is_of_unreadable_pool(view, &node.metadata) || owner.is_some_and(|owner| anchored.contains(owner))
-        {
+        if is_of_unreadable_pool(view, &node.metadata) || owner.is_some_and(|owner| anchored.contains(owner)) {
             continue;
         }
         let frozen = node.metadata.annotation(keys::SURGE_FOR).map_or_else(

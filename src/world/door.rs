@@ -55,7 +55,7 @@ impl PoolWorld {
     }
 
     /// Stores a merge patch of metadata and of `spec.unschedulable`: effects change nothing else.
-    fn patch(&mut self, target: &Target, patch: &Value) {
+    pub(super) fn patch(&mut self, target: &Target, patch: &Value) {
         let serial = self.next();
         let name = target.name.as_str();
         match target.kind {

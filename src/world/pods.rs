@@ -224,6 +224,10 @@ impl PoolWorld {
         }
     }
 
+    pub(super) fn is_of_workload(&self, id: u32) -> bool {
+        self.pods.get(&id).is_some_and(|pod| matches!(pod.owner, Owner::Workload(_)))
+    }
+
     /// Whether a Pod may be evicted now.
     pub(super) fn may_evict(&self, id: u32) -> bool {
         let Some(pod) = self.pods.get(&id) else { return false };

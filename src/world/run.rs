@@ -10,9 +10,10 @@ use crate::{
     api::time::{Time, later},
     pass::perform,
     rotation::{
-        decide::{Decision, ROUNDS, decide, needs},
+        decide::{Decision, ROUNDS, decide, decide_or_ask, schedules},
         scene::Config,
     },
+    view::Facts,
 };
 
 /// When passes run.
@@ -98,18 +99,23 @@ fn pass_once(world: &RefCell<PoolWorld>, passes: &Passes) -> Option<Time> {
 }
 
 fn decided(world: &mut PoolWorld, config: &Config) -> Decision {
+    let schedules = schedules(&world.view, world.now);
     for _ in 0..ROUNDS {
-        let needs = needs(&world.view, world.now, config);
-        if needs.is_empty() {
-            break;
+        match decide_or_ask(&world.view, world.now, config, &schedules) {
+            Ok(decision) => {
+                world.view.facts = Facts::default();
+                return decision;
+            }
+            Err(needs) => {
+                let mut facts = std::mem::take(&mut world.view.facts);
+                for need in &needs {
+                    world.answer(need, &mut facts);
+                }
+                world.view.facts = facts;
+            }
         }
-        let mut facts = std::mem::take(&mut world.view.facts);
-        for need in &needs {
-            world.answer(need, &mut facts);
-        }
-        world.view.facts = facts;
     }
     let decision = decide(&world.view, world.now, config);
-    world.view.facts = Default::default();
+    world.view.facts = Facts::default();
     decision
 }

@@ -49,7 +49,7 @@ pub fn forecast(view: &View, seen: &Assessment, policy: &Policy, now: Time, conf
         || !seen.conflict.is_empty()
         || !policy.is_valid()
         || policy.settings.suspend;
-    let rules = Rules { settings: &policy.settings, schedule: &schedule, cadence: config.cadence, now };
+    let rules = Rules::new(&policy.settings, &schedule, config.cadence, now);
     let in_flight = seen.in_flight.as_ref().map(|flight| flight.claim.as_str());
     let mut waiting: Vec<(Candidate, Time)> = view
         .claims_of(&seen.pool)

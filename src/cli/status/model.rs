@@ -213,7 +213,7 @@ fn unsuccessful(pool: &str, claim: &NodeClaim, policy: Option<&Policy>, now: Tim
     }
     let backoff = policy.filter(|_| state == State::Failed).and_then(|policy| {
         let schedule = Schedule::under(&policy.settings, now);
-        Rules { settings: &policy.settings, schedule: &schedule, cadence: config.cadence, now }.backoff_until(claim)
+        Rules::new(&policy.settings, &schedule, config.cadence, now).backoff_until(claim)
     });
     let failed_at = claim.metadata.stamp(keys::FAILED_AT).time();
     Some(Failed {

@@ -1,0 +1,103 @@
+//! What a simulated year costs: how time grows with nodes and with days, and what it is spent on.
+//!
+//! `cargo bench --bench world -- [NODES DAYS]` measures one fleet; without arguments, the table.
+
+use std::{cell::RefCell, collections::BTreeMap, sync::Arc, time::Instant};
+
+use chrono::TimeDelta;
+use noderotation::{
+    api::time::{Time, later, parse_annotation},
+    policy::{Policy, read},
+    rotation::scene::Config,
+    surge::PlaceholderSettings,
+    world::{
+        fleet::{Model, NodeSpec, PoolSpec, WorkloadSpec},
+        history::Event,
+        pool::PoolWorld,
+        run::{Passes, run},
+        size::Size,
+    },
+};
+use serde_json::json;
+
+const POOLS: usize = 10;
+
+fn main() {
+    let numbers: Vec<usize> = std::env::args().skip(1).filter_map(|word| word.parse().ok()).collect();
+    println!("{:>7} {:>6} {:>10} {:>10} {:>14}", "nodes", "days", "seconds", "rotations", "us/rotation");
+    match numbers.as_slice() {
+        [nodes, days] => measure(*nodes, *days),
+        _ => {
+            for (nodes, days) in [(500, 365), (1000, 90), (1000, 180), (1000, 365), (2000, 365), (5000, 30), (10_000, 30)] {
+                measure(nodes, days);
+            }
+        }
+    }
+}
+
+fn measure(nodes: usize, days: usize) {
+    let Some(begin) = parse_annotation("2026-12-01T00:00:00Z") else { return };
+    let until = later(begin, TimeDelta::days(i64::try_from(days).unwrap_or(i64::MAX)));
+    let policies = policies();
+    let passes = Passes { config: config(), jump: true, outages: Vec::new() };
+    let started = Instant::now();
+    let mut rotations = 0;
+    for pool in 0..POOLS {
+        let spec = spec(pool, nodes / POOLS, begin);
+        let world = RefCell::new(PoolWorld::new(spec, &policies, Arc::new(Model::default()), 1, begin));
+        run(&world, Some(&passes), until);
+        rotations += world.borrow().history.iter().filter(|happening| happening.event == Event::Completed).count();
+    }
+    let seconds = started.elapsed().as_secs_f64();
+    println!("{nodes:>7} {days:>6} {seconds:>10.2} {rotations:>10} {:>14.0}", seconds * 1e6 / rotations.max(1) as f64);
+}
+
+fn config() -> Config {
+    let placeholder = PlaceholderSettings { namespace: "rotation".into(), image: "pause".into(), pull_secrets: Vec::new() };
+    Config { cadence: TimeDelta::minutes(1), placeholder, rehearse: false, max_in_flight: None }
+}
+
+fn policies() -> BTreeMap<String, Policy> {
+    let window = json!({"timezone": "Europe/Berlin", "days": ["Wed", "Sat"], "start": "02:00", "end": "06:00"});
+    let object = json!({
+        "metadata": {"name": "weekly", "uid": "uid-weekly", "generation": 1, "resourceVersion": "1"},
+        "spec": {"nodePoolSelector": {}, "maintenanceWindows": [window], "surge": {}},
+    });
+    BTreeMap::from([("weekly".to_owned(), read::policy(&object))])
+}
+
+/// A pool whose nodes have every age between none and that at which they are due.
+fn spec(pool: usize, nodes: usize, begin: Time) -> PoolSpec {
+    let name = format!("pool-{pool}");
+    let object = json!({
+        "metadata": {"name": name, "labels": {}, "annotations": {}},
+        "spec": {"template": {"metadata": {}, "spec": {"expireAfter": "720h", "terminationGracePeriod": "1h"}}},
+        "status": {},
+    });
+    let node = |index: usize| NodeSpec {
+        claim: format!("{name}-old-{index}"),
+        node: format!("node-{name}-{index}"),
+        created: later(begin, -TimeDelta::minutes(i64::try_from(index * 21 * 24 * 60 / nodes.max(1)).unwrap_or(0))),
+        expire_after: Some("720h".into()),
+        grace: Some("1h".into()),
+        capacity: Size::instance(8, 32),
+        zone: index % 3,
+    };
+    let workload = |index: usize| WorkloadSpec {
+        name: format!("shop-{index}"),
+        replicas: 10,
+        request: Size::pod(1000, 1024),
+        ready_after: 10..=30,
+        grace: 5,
+        max_unavailable: Some(1),
+        sticky: false,
+    };
+    PoolSpec {
+        pool: serde_json::from_value(object).unwrap_or_default(),
+        instances: vec![Size::instance(8, 32)],
+        zones: ["a", "b", "c"].map(str::to_owned).into(),
+        daemons: Size::pod(100, 128),
+        nodes: (0..nodes).map(node).collect(),
+        workloads: (0..nodes / 2).map(workload).collect(),
+    }
+}

@@ -1,0 +1,40 @@
+//! An operator at work on the world's objects: what people, and their tools, do beside the passes.
+
+use std::collections::BTreeMap;
+
+use super::pool::PoolWorld;
+use crate::{
+    api::karpenter::Node,
+    policy::Policy,
+    rotation::effect::{Kind, Target},
+};
+
+impl PoolWorld {
+    /// Sets (`Some`) or removes (`None`) an annotation of the NodePool, a NodeClaim or a Node, as `kubectl annotate` does.
+    pub fn annotate(&mut self, kind: Kind, name: &str, key: &str, value: Option<&str>) {
+        let target = Target { kind, namespace: String::new(), name: name.into() };
+        self.patch(&target, &serde_json::json!({"metadata": {"annotations": {key: value}}}));
+    }
+
+    /// Cordons or uncordons a Node.
+    pub fn cordon(&mut self, node: &str, cordoned: bool) {
+        self.with_node(node, |node| node.spec.unschedulable = cordoned);
+    }
+
+    /// Replaces all policies.
+    pub fn govern(&mut self, policies: &BTreeMap<String, Policy>) {
+        self.view.policies = policies.clone();
+        self.note_change();
+    }
+
+    /// The Nodes, by name.
+    pub fn nodes(&self) -> &BTreeMap<String, Node> {
+        &self.nodes
+    }
+
+    /// Pods of workloads on a claim's Node.
+    pub fn workload_pods_on(&self, claim: &str) -> usize {
+        let host = self.host_of.get(claim).and_then(|id| self.hosts.get(id));
+        host.map_or(0, |host| host.pods.iter().filter(|pod| self.is_of_workload(**pod)).count())
+    }
+}

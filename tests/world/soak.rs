@@ -1,0 +1,241 @@
+//! Many worlds, each by its seed.
+
+use std::time::Instant;
+
+use chrono::TimeDelta;
+use futures::FutureExt;
+use noderotation::{
+    api::{keys, time::{Time, later, to_annotation}},
+    cluster::Cluster,
+    rotation::effect::Kind,
+};
+use serde_json::json;
+
+use crate::{
+    defects::Defect,
+    door::Door,
+    ledger::Ledger,
+    scenario::{Meddling, Scenario, begin, policies},
+};
+
+/// What came of a world.
+pub struct Told {
+    /// Which invariants did not hold.
+    pub wrong: Vec<String>,
+    /// Every write.
+    pub log: Vec<String>,
+    pub rotations: u64,
+    pub writes: u64,
+}
+
+/// The story of a seed.
+pub fn story(seed: u64, defect: Option<Defect>) -> Told {
+    play(&Scenario::of(seed), defect, None)
+}
+
+/// A scenario from its beginning to its end.
+pub fn play(scenario: &Scenario, defect: Option<Defect>, fault_at: Option<(u64, crate::door::Fault)>) -> Told {
+    let pools = scenario.pools();
+    let ledger = Ledger::of(&pools, scenario.vandal, scenario.calm && fault_at.is_none());
+    let mut door = Door::new(pools, scenario.config.clone(), ledger, scenario.seed);
+    door.defect = defect;
+    door.fault_at.set(fault_at);
+    let mut player = Player { door, scenario, policy: scenario.policy.clone(), generation: 1, meddled: 0, govern_at: None };
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| player.play()));
+    let door = player.door;
+    let writes = door.writes.get();
+    let mut ledger = door.ledger.into_inner();
+    if panicked.is_err() {
+        ledger.wrong.push("(0) it panicked".into());
+    }
+    Told { wrong: ledger.wrong, log: ledger.log, rotations: ledger.rotations, writes }
+}
+
+struct Player<'a> {
+    door: Door,
+    scenario: &'a Scenario,
+    policy: serde_json::Value,
+    generation: i64,
+    meddled: usize,
+    /// When the policies come back.
+    govern_at: Option<Time>,
+}
+
+impl Player<'_> {
+    fn play(&mut self) {
+        let end = later(begin(), self.scenario.length);
+        let calm_from = later(begin(), self.scenario.trouble);
+        let mut wake = Some(begin());
+        self.door.one_in_faults.set(self.scenario.one_in_faults);
+        loop {
+            let now = self.door.now();
+            if self.door.take_changed() {
+                wake = Some(now);
+            }
+            let pass = wake.map(|wake| tick(wake.max(now)));
+            let moments = [pass, self.door.next_due(), self.next_meddling()];
+            let Some(next) = moments.into_iter().flatten().min().filter(|next| *next <= end) else { break };
+            self.door.advance(next);
+            if next >= calm_from {
+                self.door.one_in_faults.set(0);
+            }
+            self.meddle(next);
+            if pass != Some(next) {
+                continue;
+            }
+            let report = self.door.pass().now_or_never().expect("nothing in the world waits");
+            let again = later(self.door.now(), TimeDelta::seconds(1));
+            wake = if report.failed() || self.door.take_changed() { Some(again) } else { report.wake_at.map(|wake| wake.max(again)) };
+            if !self.door.ledger.borrow().wrong.is_empty() {
+                return;
+            }
+        }
+        self.door.advance(end);
+        self.door.ledger.borrow_mut().rest(&self.door.pools);
+    }
+
+    fn next_meddling(&self) -> Option<Time> {
+        let next = self.scenario.meddling.get(self.meddled).map(|(at, _)| *at);
+        [next, self.govern_at].into_iter().flatten().min().map(|at| at.max(self.door.now()))
+    }
+
+    fn meddle(&mut self, now: Time) {
+        if self.govern_at.is_some_and(|at| at <= now) {
+            self.govern_at = None;
+            self.govern(true);
+        }
+        while let Some((at, what)) = self.scenario.meddling.get(self.meddled).cloned()
+            && at <= now
+        {
+            self.meddled += 1;
+            self.door.ledger.borrow_mut().log.push(format!("{} the operator: {what:?}", to_annotation(now)));
+            self.do_it(now, &what);
+        }
+    }
+
+    fn govern(&mut self, governed: bool) {
+        self.generation += 1;
+        let policies = if governed { policies(&self.policy, self.generation) } else { Default::default() };
+        for pool in self.door.pools.values() {
+            pool.borrow_mut().govern(&policies);
+        }
+    }
+
+    fn do_it(&mut self, now: Time, what: &Meddling) {
+        match what {
+            Meddling::Ungovern(minutes) => {
+                self.govern_at = Some(later(now, TimeDelta::minutes(*minutes)));
+                self.govern(false);
+                return;
+            }
+            Meddling::Edit(field, value) => {
+                self.policy[*field] = value.clone();
+                self.govern(self.govern_at.is_none());
+                // What an operator suspends is resumed in the end.
+                if *value == json!(true) {
+                    self.policy[*field] = json!(false);
+                    self.govern_at = Some(later(now, TimeDelta::hours(20)));
+                }
+                return;
+            }
+            _ => {}
+        }
+        for pool in self.door.pools.values() {
+            let mut pool = pool.borrow_mut();
+            let name = pool.name.clone();
+            let claims: Vec<String> = pool.view.claims.keys().cloned().collect();
+            let nodes: Vec<String> = pool.nodes().keys().cloned().collect();
+            let mut ledger = self.door.ledger.borrow_mut();
+            match what {
+                Meddling::Freeze(minutes) => {
+                    let until = to_annotation(later(now, TimeDelta::minutes(*minutes)));
+                    pool.annotate(Kind::NodePool, &name, keys::FREEZE, Some(&until));
+                }
+                // Only Nodes that are not ours at the moment: whose the value is could not be told otherwise.
+                Meddling::Cordon(index, cordoned) => {
+                    if let Some(node) = nodes.get(*index).filter(|node| !is_marked(&pool, node)) {
+                        pool.cordon(node, *cordoned);
+                        ledger.operator.entry(node.clone()).or_default().1 = *cordoned;
+                    }
+                }
+                Meddling::Protect(index, value) => {
+                    if let Some(node) = nodes.get(*index).filter(|node| !is_marked(&pool, node)) {
+                        pool.annotate(Kind::Node, node, keys::DO_NOT_DISRUPT, *value);
+                        ledger.operator.entry(node.clone()).or_default().0 = value.map(str::to_owned);
+                    }
+                }
+                Meddling::Delete(index) => {
+                    if let Some(claim) = claims.get(*index) {
+                        pool.delete_claim(claim);
+                    }
+                }
+                Meddling::DeleteInFlight => {
+                    let anchor = pool.view.pools[&name].metadata.annotation(keys::ACTIVE_ROTATION).map(str::to_owned);
+                    if let Some(anchor) = anchor {
+                        pool.delete_claim(&anchor);
+                    }
+                }
+                Meddling::Ask(index) => {
+                    if let Some(claim) = claims.get(*index) {
+                        pool.annotate(Kind::NodeClaim, claim, keys::ROTATE_REQUESTED, Some(&to_annotation(now)));
+                    }
+                }
+                Meddling::Spoil(kind, index, key, value) => {
+                    let key = keys::ANNOTATIONS[key % keys::ANNOTATIONS.len()].key;
+                    if key == keys::FREEZE {
+                        continue;
+                    }
+                    match kind {
+                        0 => pool.annotate(Kind::NodePool, &name, key, Some(value)),
+                        1 => claims.get(*index).into_iter().for_each(|claim| pool.annotate(Kind::NodeClaim, claim, key, Some(value))),
+                        _ => nodes.get(*index).into_iter().for_each(|node| pool.annotate(Kind::Node, node, key, Some(value))),
+                    }
+                }
+                Meddling::Ungovern(_) | Meddling::Edit(..) => {}
+            }
+        }
+    }
+}
+
+fn is_marked(pool: &noderotation::world::pool::PoolWorld, node: &str) -> bool {
+    pool.nodes().get(node).is_some_and(|node| node.metadata.label(keys::MARKED).is_some())
+}
+
+/// Passes come at full minutes.
+fn tick(moment: Time) -> Time {
+    let behind = moment.timestamp().rem_euclid(60);
+    later(moment, TimeDelta::seconds(if behind == 0 { 0 } else { 60 - behind }))
+}
+
+/// `NODEROTATION_SEEDS`: how many; `NODEROTATION_SEED`: only this one, with its log.
+#[test]
+fn invariants_hold_in_every_world() {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    if let Some(seed) = number("NODEROTATION_SEED") {
+        let told = story(seed, None);
+        told.log.iter().for_each(|line| println!("{line}"));
+        assert!(told.wrong.is_empty(), "{:#?}", told.wrong);
+        return;
+    }
+    let seeds = number("NODEROTATION_SEEDS").unwrap_or(2000);
+    let started = Instant::now();
+    let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get) as u64;
+    let told: Vec<(u64, Told)> = std::thread::scope(|scope| {
+        let work: Vec<_> = (0..threads)
+            .map(|thread| scope.spawn(move || (thread..seeds).step_by(threads as usize).map(|seed| (seed, lean(story(seed, None)))).collect::<Vec<_>>()))
+            .collect();
+        work.into_iter().flat_map(|work| work.join().unwrap()).collect()
+    });
+    let (rotations, writes) = told.iter().fold((0, 0), |(rotations, writes), (_, told)| (rotations + told.rotations, writes + told.writes));
+    println!("{seeds} worlds, {rotations} rotations, {writes} writes, {:.0?}", started.elapsed());
+    assert!(rotations > seeds, "{rotations} rotations only");
+    let failing: Vec<String> =
+        told.iter().filter(|(_, told)| !told.wrong.is_empty()).map(|(seed, told)| format!("make soak SEED={seed}    # {}", told.wrong[0])).collect();
+    assert!(failing.is_empty(), "{} of {seeds} seeds fail:\n{}", failing.len(), failing[..failing.len().min(20)].join("\n"));
+}
+
+/// Without the log, of which thousands would fill the memory.
+fn lean(mut told: Told) -> Told {
+    told.log = Vec::new();
+    told
+}

@@ -10,7 +10,7 @@ use noderotation::{
     world::pool::PoolWorld,
 };
 
-use crate::soak::{story, Told};
+use crate::soak::{Told, story};
 
 /// A defect of the engine, planted where its View, its writes or its words go through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,7 +8,10 @@ use std::{
 
 use chrono::TimeDelta;
 use noderotation::{
-    api::{keys, time::{Time, later}},
+    api::{
+        keys,
+        time::{Time, later},
+    },
     cluster::{Cluster, Failure},
     pass::{PassReport, pass},
     rotation::{
@@ -22,10 +25,7 @@ use noderotation::{
 use rand::Rng;
 use rand_pcg::Pcg64Mcg;
 
-use crate::{
-    defects::Defect,
-    ledger::Ledger,
-};
+use crate::{defects::Defect, ledger::Ledger};
 
 /// What goes wrong at one write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,16 +48,8 @@ pub enum Fault {
     Stall,
 }
 
-pub const FAULTS: [Fault; 8] = [
-    Fault::DieBefore,
-    Fault::DieAfter,
-    Fault::LoseAnswer,
-    Fault::Fail,
-    Fault::Repeat,
-    Fault::Refuse,
-    Fault::Rival,
-    Fault::Stall,
-];
+pub const FAULTS: [Fault; 8] =
+    [Fault::DieBefore, Fault::DieAfter, Fault::LoseAnswer, Fault::Fail, Fault::Repeat, Fault::Refuse, Fault::Rival, Fault::Stall];
 
 /// All pools of a world, and what becomes of passes over them.
 pub struct Door {
@@ -112,7 +104,8 @@ impl Door {
     }
 
     pub fn take_changed(&self) -> bool {
-        self.pools.values().fold(false, |changed, pool| pool.borrow_mut().take_changed() || changed)
+        // Every one of them is asked: the question is what resets the answer.
+        self.pools.values().filter(|pool| pool.borrow_mut().take_changed()).count() > 0
     }
 
     /// Another process does one pass.
@@ -232,7 +225,9 @@ impl Cluster for Door {
                 Need::Node(name) | Need::PodsOn(name) => pool.nodes().contains_key(name),
                 Need::BudgetsIn(_) => true,
                 Need::EventsAbout(pod) => pool.view.placeholders.contains_key(pod),
-                Need::Rehearsal(rehearsal) => self.of(&rehearsal.0.target(), Some(&rehearsal.0)).is_some_and(|of| of.borrow().name == pool.name),
+                Need::Rehearsal(rehearsal) => {
+                    self.of(&rehearsal.0.target(), Some(&rehearsal.0)).is_some_and(|of| of.borrow().name == pool.name)
+                }
             };
             let mut budgets = Vec::new();
             let mut facts = std::mem::take(&mut view.facts);

@@ -182,7 +182,9 @@ impl Ledger {
         };
         let host = pool.nodes().values().any(|node| {
             let metadata = &node.metadata;
-            metadata.annotation(keys::SURGE_FOR) == Some(claim) && metadata.annotation(keys::DO_NOT_DISRUPT).is_some() && !node.spec.unschedulable
+            metadata.annotation(keys::SURGE_FOR) == Some(claim)
+                && metadata.annotation(keys::DO_NOT_DISRUPT).is_some()
+                && !node.spec.unschedulable
         });
         // A pass that goes on after a crash may find the placeholder deleted already; the frozen host still tells.
         self.demand(fallback || runs || host, || format!("(5) {claim} is deleted without a Ready surge"));
@@ -262,13 +264,8 @@ impl Ledger {
 
     /// (7): told only what landed, and once.
     pub fn told(&mut self, notices: &[Notice], twice: bool) {
-        let transitions = [
-            Reason::RotationStarted,
-            Reason::RotationCompleted,
-            Reason::RotationFailed,
-            Reason::RotationExpired,
-            Reason::ForcefulFallback,
-        ];
+        let transitions =
+            [Reason::RotationStarted, Reason::RotationCompleted, Reason::RotationFailed, Reason::RotationExpired, Reason::ForcefulFallback];
         for notice in notices.iter().chain(notices.iter().filter(|_| twice)) {
             if !transitions.iter().any(|reason| reason.about().name == notice.reason) {
                 continue;

@@ -115,7 +115,7 @@ impl Scenario {
     pub fn of(seed: u64) -> Self {
         let mut rng = <Pcg64Mcg as rand::SeedableRng>::seed_from_u64(seed);
         let rng = &mut rng;
-        let calm = seed % 4 == 0;
+        let calm = seed.is_multiple_of(4);
         let vandal = seed % 7 == 3;
         let days = [["Tue", "Thu", "Sat"], ["Mon", "Wed", "Fri"]][usize::from(rng.random_bool(0.5))];
         let start = rng.random_range(0..24);
@@ -161,7 +161,11 @@ impl Scenario {
         let meddling = if calm { Vec::new() } else { meddling(rng, trouble, vandal) };
         Self {
             seed,
-            config: Config { rehearse: rng.random_bool(0.5), max_in_flight: [None, Some(1)][usize::from(rng.random_bool(0.3))], ..config() },
+            config: Config {
+                rehearse: rng.random_bool(0.5),
+                max_in_flight: [None, Some(1)][usize::from(rng.random_bool(0.3))],
+                ..config()
+            },
             policy,
             pools,
             model,
@@ -190,7 +194,8 @@ fn meddling(rng: &mut Pcg64Mcg, trouble: TimeDelta, vandal: bool) -> Vec<(Time, 
                 6 => Meddling::Ungovern(rng.random_range(1..300)),
                 7 => Meddling::Edit("suspend", json!(rng.random_bool(0.5))),
                 _ if vandal => {
-                    let value = ["", "nonsense", "2999-01-01T00:00:00Z", "-1", "draining", "web-0", "{}", "\u{1F600}"][rng.random_range(0..8)];
+                    let value =
+                        ["", "nonsense", "2999-01-01T00:00:00Z", "-1", "draining", "web-0", "{}", "\u{1F600}"][rng.random_range(0..8)];
                     Meddling::Spoil(rng.random_range(0..3), index, rng.random_range(0..64), value)
                 }
                 _ => Meddling::DeleteInFlight,

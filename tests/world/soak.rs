@@ -5,7 +5,10 @@ use std::time::Instant;
 use chrono::TimeDelta;
 use futures::FutureExt;
 use noderotation::{
-    api::{keys, time::{Time, later, to_annotation}},
+    api::{
+        keys,
+        time::{Time, later, to_annotation},
+    },
     cluster::Cluster,
     rotation::effect::Kind,
 };
@@ -222,15 +225,22 @@ fn invariants_hold_in_every_world() {
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get) as u64;
     let told: Vec<(u64, Told)> = std::thread::scope(|scope| {
         let work: Vec<_> = (0..threads)
-            .map(|thread| scope.spawn(move || (thread..seeds).step_by(threads as usize).map(|seed| (seed, lean(story(seed, None)))).collect::<Vec<_>>()))
+            .map(|thread| {
+                scope.spawn(move || {
+                    (thread..seeds).step_by(threads as usize).map(|seed| (seed, lean(story(seed, None)))).collect::<Vec<_>>()
+                })
+            })
             .collect();
         work.into_iter().flat_map(|work| work.join().unwrap()).collect()
     });
     let (rotations, writes) = told.iter().fold((0, 0), |(rotations, writes), (_, told)| (rotations + told.rotations, writes + told.writes));
     println!("{seeds} worlds, {rotations} rotations, {writes} writes, {:.0?}", started.elapsed());
     assert!(rotations > seeds, "{rotations} rotations only");
-    let failing: Vec<String> =
-        told.iter().filter(|(_, told)| !told.wrong.is_empty()).map(|(seed, told)| format!("make soak SEED={seed}    # {}", told.wrong[0])).collect();
+    let failing: Vec<String> = told
+        .iter()
+        .filter(|(_, told)| !told.wrong.is_empty())
+        .map(|(seed, told)| format!("make soak SEED={seed}    # {}", told.wrong[0]))
+        .collect();
     assert!(failing.is_empty(), "{} of {seeds} seeds fail:\n{}", failing.len(), failing[..failing.len().min(20)].join("\n"));
 }
 

@@ -31,6 +31,10 @@ bench: ## Measure CPU and memory of an idle pass over 100 NodeClaims, beside a c
 	@tests/tools/build
 	@cargo bench --workspace --bench idle
 
+.PHONY: soak
+soak: ## Play SEEDS=2000 embedded worlds with faults and operators; SEED=N repeats one of them, with its log
+	@NODEROTATION_SEEDS=$(SEEDS) NODEROTATION_SEED=$(SEED) cargo test --workspace --test world soak -- --nocapture
+
 .PHONY: cluster
 cluster: ## Start a real control plane with a demo pool, until Ctrl-C
 	@tests/tools/build

@@ -160,7 +160,11 @@ impl<'a> Rules<'a> {
 
     /// The latest start that still ends before the claim's deadline: deadline - t_rot. `None` for never.
     pub fn latest_start(&self, claim: &NodeClaim) -> Option<Time> {
-        Some(later(claim.deadline()?, -self.derivation(claim).t_rot))
+        Some(later(self.deadline(claim)?, -self.derivation(claim).t_rot))
+    }
+
+    fn deadline(&self, claim: &NodeClaim) -> Option<Time> {
+        Some(later(claim.metadata.creation_timestamp?, self.derivation(claim).expire_after?))
     }
 
     /// When blackouts leave the claim no more than K chances: due from then on, so that it is rotated before them (§3). But
@@ -234,7 +238,7 @@ impl<'a> Rules<'a> {
         if claim.metadata.is_deleting() {
             return;
         }
-        let deadline = claim.deadline();
+        let deadline = self.deadline(claim);
         census.next_deadline = soonest(census.next_deadline, deadline);
         if self.derivation(claim).is_short_lead() {
             census.short_lead.push(name.clone());

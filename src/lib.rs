@@ -6,7 +6,8 @@
 //! ```
 //!
 //! The core ([`api`], [`view`], [`policy`], [`schedule`], [`candidates`], [`surge`], [`rotation`]) is pure: no client, no
-//! clock, no logging, no randomness. [`pass`] runs it over any [`cluster::Cluster`]; [`kube`] is the real one.
+//! clock, no logging, no randomness. [`pass`] runs it over any [`cluster::Cluster`]; [`kube`] is the real
+//! one, [`world`] one in memory.
 
 pub mod api;
 pub mod candidates;

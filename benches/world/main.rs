@@ -39,7 +39,7 @@ fn measure(nodes: usize, days: usize) {
     let Some(begin) = parse_annotation("2026-12-01T00:00:00Z") else { return };
     let until = later(begin, TimeDelta::days(i64::try_from(days).unwrap_or(i64::MAX)));
     let policies = policies();
-    let passes = Passes { config: config(), jump: true, outages: Vec::new() };
+    let passes = Passes { config: config(), jump: true, outages: Vec::new(), calendar: Arc::default() };
     let started = Instant::now();
     let mut rotations = 0;
     for pool in 0..POOLS {

@@ -82,6 +82,25 @@ impl Schedule {
         }
     }
 
+    /// Until when (exclusive, in whole seconds) [`Schedule::of`] would say the same: no start and no end comes into what is
+    /// known, or leaves it. For whoever asks again and again, as the simulator does.
+    pub fn holds_until(&self, windows: &[Window], now: Time) -> Time {
+        let (from, to) = (later(now, -BEHIND), later(now, AHEAD));
+        if self.always_open {
+            // Its one occurrence is known as far as the horizon, which moves on.
+            return later(now, TimeDelta::seconds(1));
+        }
+        let mut beyond: Vec<Occurrence> = windows.iter().flat_map(|window| days_of(window, to, later(to, BEHIND))).collect();
+        beyond.sort_unstable();
+        let beyond = merge(&beyond);
+        // A start is inside from its own second on and counts as known one second after; an end the other way round.
+        let moves = |occurrence: &Occurrence| [later(occurrence.start, TimeDelta::seconds(1)), occurrence.end];
+        let known = self.occurrences.iter();
+        let leaving = known.clone().flat_map(moves).filter(|edge| *edge > from).min().map(|edge| later(edge, BEHIND));
+        let coming = known.chain(&beyond).flat_map(moves).filter(|edge| *edge > to).min().map(|edge| later(edge, -AHEAD));
+        [leaving, coming].into_iter().flatten().fold(later(now, BEHIND), Time::min)
+    }
+
     /// The occurrence that contains `now`, exactly. `None` also where `now` lies beyond what this schedule covers.
     pub fn open_at(&self, now: Time) -> Option<Occurrence> {
         let after = self.occurrences.partition_point(|occurrence| occurrence.start <= now);

@@ -52,6 +52,8 @@ pub struct PoolWorld {
     pub(super) model: Arc<Model>,
     pub(super) provisioning: bool,
     pub(super) room_changed: bool,
+    /// Whether the last pass had to know the pool's Nodes.
+    pub(super) nodes_wanted: bool,
     agenda: BinaryHeap<Reverse<(Time, u64, Due)>>,
     pub(super) rng: Pcg64Mcg,
     serial: u64,
@@ -102,6 +104,7 @@ impl PoolWorld {
             model,
             provisioning: false,
             room_changed: false,
+            nodes_wanted: false,
             agenda: BinaryHeap::new(),
             rng: Pcg64Mcg::from_seed(bytes),
             serial: 0,

@@ -1,6 +1,10 @@
 //! Time passes: the models' events, and a pass whenever one could do something.
 
-use std::cell::RefCell;
+use std::{
+    cell::RefCell,
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use chrono::TimeDelta;
 use futures::FutureExt;
@@ -9,11 +13,13 @@ use super::{door::PoolDoor, pool::PoolWorld};
 use crate::{
     api::time::{Time, later},
     pass::perform,
+    policy::Policy,
     rotation::{
-        decide::{Decision, ROUNDS, decide, decide_or_ask, schedules},
+        decide::{Decision, ROUNDS, Schedules, decide, decide_or_ask},
         scene::Config,
     },
-    view::Facts,
+    schedule::window::Schedule,
+    view::{Facts, Need, View},
 };
 
 /// When passes run.
@@ -25,6 +31,41 @@ pub struct Passes {
     pub jump: bool,
     /// When no pass runs: `[from, to)`.
     pub outages: Vec<(Time, Time)>,
+    /// What the policies' windows mean: the same for all pools.
+    pub calendar: Arc<Calendar>,
+}
+
+/// Schedules that were worked out, each for as long as it holds. Pools that are simulated one after another, or side by
+/// side, ask for the same.
+#[derive(Debug, Default)]
+pub struct Calendar(Mutex<HashMap<(String, i64), Vec<Page>>>);
+
+#[derive(Debug)]
+struct Page {
+    from: Time,
+    until: Time,
+    schedule: Arc<Schedule>,
+}
+
+impl Calendar {
+    /// The schedules of the policies at `now`, in whole seconds.
+    fn at(&self, view: &View, now: Time) -> Schedules {
+        let mut pages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let of = |policy: &Policy| {
+            let pages = pages.entry((policy.uid.clone(), policy.generation)).or_default();
+            let after = pages.partition_point(|page| page.from <= now);
+            if let Some(page) = after.checked_sub(1).and_then(|last| pages.get(last))
+                && now < page.until
+            {
+                return (policy.name.clone(), Arc::clone(&page.schedule));
+            }
+            let schedule = Arc::new(Schedule::under(&policy.settings, now));
+            let until = schedule.holds_until(&policy.settings.windows, now);
+            pages.insert(after, Page { from: now, until, schedule: Arc::clone(&schedule) });
+            (policy.name.clone(), schedule)
+        };
+        view.policies.values().map(of).collect()
+    }
 }
 
 /// Runs a pool's world until then, with a pass at every cadence where there are any.
@@ -77,7 +118,7 @@ impl Passes {
 
 /// One pass; says when the next can do something by time alone.
 fn pass_once(world: &RefCell<PoolWorld>, passes: &Passes) -> Option<Time> {
-    let decision = decided(&mut world.borrow_mut(), &passes.config);
+    let decision = decided(&mut world.borrow_mut(), passes);
     let wake = decision.steps.values().filter_map(|step| step.wake_at).min();
     let id = format!("pass-{}", world.borrow().now.timestamp());
     let door = PoolDoor::new(world, id);
@@ -98,24 +139,31 @@ fn pass_once(world: &RefCell<PoolWorld>, passes: &Passes) -> Option<Time> {
     wake
 }
 
-fn decided(world: &mut PoolWorld, config: &Config) -> Decision {
-    let schedules = schedules(&world.view, world.now);
+fn decided(world: &mut PoolWorld, passes: &Passes) -> Decision {
+    let config = &passes.config;
+    let schedules = passes.calendar.at(&world.view, world.now);
+    let mut facts = Facts::default();
+    // What the last pass wanted to know first, this one will want to know too.
+    let nodes = Need::NodesOfPool(world.name.clone());
+    if std::mem::take(&mut world.nodes_wanted) {
+        world.answer(&nodes, &mut facts);
+    }
+    let mut decision = None;
     for _ in 0..ROUNDS {
+        world.view.facts = facts;
         match decide_or_ask(&world.view, world.now, config, &schedules) {
-            Ok(decision) => {
-                world.view.facts = Facts::default();
-                return decision;
+            Ok(decided) => {
+                decision = Some(decided);
+                break;
             }
             Err(needs) => {
-                let mut facts = std::mem::take(&mut world.view.facts);
-                for need in &needs {
-                    world.answer(need, &mut facts);
-                }
-                world.view.facts = facts;
+                facts = std::mem::take(&mut world.view.facts);
+                needs.iter().for_each(|need| world.answer(need, &mut facts));
             }
         }
+        world.nodes_wanted |= facts.nodes_of_pool.contains_key(&world.name);
     }
-    let decision = decide(&world.view, world.now, config);
+    let decision = decision.unwrap_or_else(|| decide(&world.view, world.now, config));
     world.view.facts = Facts::default();
     decision
 }

@@ -75,7 +75,7 @@ fn a_month_rotates_everything_inside_the_windows() {
     let begin = at("2026-12-01T00:00:00Z");
     let until = later(begin, TimeDelta::days(30));
     let world = || RefCell::new(PoolWorld::new(spec(6, begin), &policies(), Arc::new(Model::default()), 1, begin));
-    let passes = Passes { config: config(), jump: true, outages: Vec::new() };
+    let passes = Passes { config: config(), jump: true, outages: Vec::new(), calendar: Arc::default() };
     let with = world();
     run(&with, Some(&passes), until);
     let with = with.into_inner();

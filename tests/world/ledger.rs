@@ -227,10 +227,12 @@ impl Ledger {
             return;
         }
         let gone = !pool.view.claims.contains_key(claim);
+        let ungoverned = pool.view.policies.is_empty();
         let state = pool.view.claims.get(claim).map(|claim| State::of(&claim.metadata));
         let words = || format!("(6) the release of {claim} ({end:?}; {rotation:?}; {state:?}) counted {counted:?}");
         let right = match counted.as_slice() {
-            [] => matches!(end, End::WithoutOutcome | End::NoRetry) && !(rotation.draining && gone),
+            // Governance that is lost ends a rotation without outcome, wherever it stands (§5.4).
+            [] => matches!(end, End::WithoutOutcome | End::NoRetry) && (ungoverned || !(rotation.draining && gone)),
             [Counted::Failure] => rotation.failed,
             [Counted::Success] => rotation.draining && gone && !rotation.failed,
             [Counted::Expired] => !rotation.draining && (gone || state == Some(State::Expired)),

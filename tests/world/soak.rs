@@ -68,6 +68,8 @@ impl Player<'_> {
     fn play(&mut self) {
         let end = later(begin(), self.scenario.length);
         let calm_from = later(begin(), self.scenario.trouble);
+        // Nothing starts in the last hours, so that what is in flight can come to its end.
+        let mut last_start = Some(later(end, TimeDelta::hours(-8)));
         let mut wake = Some(begin());
         self.door.one_in_faults.set(self.scenario.one_in_faults);
         loop {
@@ -76,13 +78,17 @@ impl Player<'_> {
                 wake = Some(now);
             }
             let pass = wake.map(|wake| tick(wake.max(now)));
-            let moments = [pass, self.door.next_due(), self.next_meddling()];
+            let moments = [pass, self.door.next_due(), self.next_meddling(), last_start.map(|at| at.max(now))];
             let Some(next) = moments.into_iter().flatten().min().filter(|next| *next <= end) else { break };
             self.door.advance(next);
             if next >= calm_from {
                 self.door.one_in_faults.set(0);
             }
             self.meddle(next);
+            if last_start.take_if(|at| *at <= next).is_some() {
+                self.policy["suspend"] = json!(true);
+                self.govern(true);
+            }
             if pass != Some(next) {
                 continue;
             }

@@ -1,4 +1,7 @@
-use chrono::Weekday::{self, Fri, Mon, Sat, Sun, Thu, Tue, Wed};
+use chrono::{
+    Timelike,
+    Weekday::{self, Fri, Mon, Sat, Sun, Thu, Tue, Wed},
+};
 
 use super::*;
 use crate::api::time::parse_annotation;
@@ -171,5 +174,28 @@ fn no_window_and_the_ends_of_time_give_no_occurrence_and_no_panic() {
         let schedule = Schedule::of(&entries, now);
         schedule.open_at(now);
         schedule.next_start(now);
+    }
+}
+
+#[test]
+fn a_schedule_says_the_same_until_it_no_longer_holds() {
+    let sets = [
+        vec![window("Europe/Berlin", &[Wed, Sat], "02:00-06:00")],
+        vec![window("America/New_York", &[Sun], "01:30-02:30"), window("UTC", &[Mon, Thu], "22:00-03:00")],
+        vec![window("Australia/Lord_Howe", &EVERY_DAY, "00:00-12:00")],
+        vec![window("UTC", &[Mon, Tue], "00:00-24:00"), window("UTC", &[Wed], "00:00-08:00")],
+    ];
+    for windows in sets {
+        let mut now = at("2026-03-20T05:00:00Z");
+        for _ in 0..60 {
+            let schedule = Schedule::of(&windows, now);
+            let until = schedule.holds_until(&windows, now);
+            assert!(until > now, "{now}");
+            for moment in [later(now, (until - now) / 2), later(until, TimeDelta::seconds(-1))] {
+                let moment = moment.max(now).with_nanosecond(0).unwrap();
+                assert_eq!(Schedule::of(&windows, moment), schedule, "{windows:?} at {now}, {moment}, said to hold until {until}");
+            }
+            now = until;
+        }
     }
 }

@@ -11,6 +11,7 @@ use noderotation::{
     },
     cluster::Cluster,
     rotation::effect::Kind,
+    world::pool::PoolWorld,
 };
 use serde_json::json;
 
@@ -190,15 +191,8 @@ impl Player<'_> {
                     }
                 }
                 Meddling::Spoil(kind, index, key, value) => {
-                    let key = keys::ANNOTATIONS[key % keys::ANNOTATIONS.len()].key;
-                    if key == keys::FREEZE {
-                        continue;
-                    }
-                    match kind {
-                        0 => pool.annotate(Kind::NodePool, &name, key, Some(value)),
-                        1 => claims.get(*index).into_iter().for_each(|claim| pool.annotate(Kind::NodeClaim, claim, key, Some(value))),
-                        _ => nodes.get(*index).into_iter().for_each(|node| pool.annotate(Kind::Node, node, key, Some(value))),
-                    }
+                    let object = [Some(&name), claims.get(*index), nodes.get(*index)][*kind];
+                    spoil(&mut pool, *kind, object, keys::ANNOTATIONS[key % keys::ANNOTATIONS.len()].key, value);
                 }
                 Meddling::Ungovern(_) | Meddling::Edit(..) => {}
             }
@@ -206,7 +200,14 @@ impl Player<'_> {
     }
 }
 
-fn is_marked(pool: &noderotation::world::pool::PoolWorld, node: &str) -> bool {
+/// Writes into one of our annotations. A freeze is the operator's own to write, and holds the pool.
+fn spoil(pool: &mut PoolWorld, kind: usize, object: Option<&String>, key: &str, value: &str) {
+    if let Some(object) = object.filter(|_| key != keys::FREEZE) {
+        pool.annotate([Kind::NodePool, Kind::NodeClaim, Kind::Node][kind], object, key, Some(value));
+    }
+}
+
+fn is_marked(pool: &PoolWorld, node: &str) -> bool {
     pool.nodes().get(node).is_some_and(|node| node.metadata.label(keys::MARKED).is_some())
 }
 

@@ -22,8 +22,8 @@ use crate::{
 
 /// How long one command may use the cluster.
 const BUDGET: Duration = Duration::from_secs(50);
-/// Of the log, only what the operator should know.
-const FILTER: &str = "warn";
+/// Of the log, only what the operator should know; what the client library says of each try is in the error, too.
+const FILTER: &str = "warn,kube_client=off";
 
 /// Which cluster, and how passes on it are set up.
 #[derive(Debug, Clone, Args)]

@@ -35,6 +35,9 @@ const QUOTED: usize = 300;
 const UNTRUSTED: [&str; 2] = ["UnknownIssuer", "CaUsedAsEndEntity"];
 const UNTRUSTED_HINT: &str = "; the kubeconfig's certificate-authority has to be the certificate that signed the server's: kubectl also \
      takes the server's own there, this program doesn't. Put the one in that issued it, beside or instead of the server's";
+/// How it calls one that is not valid yet, or no longer.
+const UNTIMELY: [&str; 2] = ["certificate not valid yet", "certificate expired"];
+const UNTIMELY_HINT: &str = "; if the certificate is good, the clock of this machine is wrong";
 
 /// The API server, as one pass uses it. Cheap to clone.
 #[derive(Clone)]
@@ -260,7 +263,14 @@ fn broken(error: &kube::Error) -> CallError {
         kube::Error::HyperError(cause) => chain(cause),
         other => chain(other),
     };
-    let hint = if UNTRUSTED.iter().any(|sign| words.contains(sign)) { UNTRUSTED_HINT } else { "" };
+    let has = |signs: [&str; 2]| signs.iter().any(|sign| words.contains(sign));
+    let hint = if has(UNTRUSTED) {
+        UNTRUSTED_HINT
+    } else if has(UNTIMELY) {
+        UNTIMELY_HINT
+    } else {
+        ""
+    };
     CallError::Broken(format!("{words}{hint}"))
 }
 

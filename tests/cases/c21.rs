@@ -159,12 +159,12 @@ async fn the_kubeconfigs_proxy_wins_over_the_environments_and_no_proxy_exempts_t
 
 /// A TLS server's configuration for these names, and its authority as a kubeconfig holds it.
 pub fn tls(names: &[&str]) -> (ServerConfig, String) {
-    let (config, authority, _) = chain(names);
+    let (config, authority, _) = chain(names, 2000);
     (config, authority)
 }
 
-/// The same, and the leaf.
-fn chain(names: &[&str]) -> (ServerConfig, String, String) {
+/// The same, and the leaf, valid from the beginning of this year on.
+fn chain(names: &[&str], valid_from: i32) -> (ServerConfig, String, String) {
     let key = KeyPair::generate().unwrap();
     let mut params = CertificateParams::new(Vec::new()).unwrap();
     params.distinguished_name.push(rcgen::DnType::CommonName, "authority");
@@ -173,7 +173,9 @@ fn chain(names: &[&str]) -> (ServerConfig, String, String) {
     let issuer = Issuer::new(params, key);
     let leaf_key = KeyPair::generate().unwrap();
     let names = names.iter().map(ToString::to_string).collect::<Vec<_>>();
-    let leaf = CertificateParams::new(names).unwrap().signed_by(&leaf_key, &issuer).unwrap();
+    let mut params = CertificateParams::new(names).unwrap();
+    params.not_before = rcgen::date_time_ymd(valid_from, 1, 1);
+    let leaf = params.signed_by(&leaf_key, &issuer).unwrap();
     let _already_chosen = tokio_rustls::rustls::crypto::ring::default_provider().install_default();
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(leaf_key.serialize_der()));
     let config = ServerConfig::builder().with_no_client_auth().with_single_cert(vec![leaf.der().clone()], key).unwrap();
@@ -181,7 +183,11 @@ fn chain(names: &[&str]) -> (ServerConfig, String, String) {
 }
 
 async fn by_tls(names: &[&str], cluster: impl Fn(String, String) -> Value) -> Ended {
-    let (config, authority, leaf) = chain(names);
+    by_tls_from(2000, names, cluster).await
+}
+
+async fn by_tls_from(valid_from: i32, names: &[&str], cluster: impl Fn(String, String) -> Value) -> Ended {
+    let (config, authority, leaf) = chain(names, valid_from);
     let server = Server::start_tls(config, |_| None).await;
     let mut cluster = cluster(authority, leaf);
     cluster["server"] = json!(format!("https://127.0.0.1:{}", server.port));
@@ -237,4 +243,11 @@ async fn what_needs_no_cluster_meets_none_of_it() {
         assert_eq!(ended.code, Some(0), "{}", ended.log);
         assert!(ended.took < Duration::from_secs(14), "{:?}", ended.took);
     }
+}
+
+#[tokio::test]
+async fn a_certificate_that_is_not_valid_yet_hints_at_the_clock() {
+    let early = by_tls_from(3000, &["127.0.0.1"], |authority, _| json!({"certificate-authority-data": authority})).await;
+    assert_eq!(early.code, Some(3), "{}", early.log);
+    assert!(early.log.contains("certificate not valid yet") && early.log.contains("the clock of this machine is wrong"), "{}", early.log);
 }

@@ -2,6 +2,8 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    env, fs,
+    os::unix::fs::{PermissionsExt, symlink},
     process::Stdio,
     time::{Duration, Instant},
 };
@@ -20,8 +22,15 @@ mod files;
 
 impl Passes {
     /// A command of the operator's, with the operator's own rights.
-    async fn operator(&self, arguments: &[&str]) -> Pass {
+    pub async fn operator(&self, arguments: &[&str]) -> Pass {
         self.finish(self.operators(env!("CARGO_BIN_EXE_noderotation"), arguments)).await
+    }
+
+    /// One that needs no cluster.
+    async fn operator_offline(&self, arguments: &[&str]) -> Pass {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_noderotation"));
+        command.args(arguments).stdin(Stdio::null());
+        self.finish(command).await
     }
 
     fn operators(&self, program: &str, arguments: &[&str]) -> Command {
@@ -32,7 +41,8 @@ impl Passes {
         command
     }
 
-    async fn told_as_json(&self, arguments: &[&str]) -> Value {
+    /// What such a command tells with `-o json`.
+    pub async fn told_as_json(&self, arguments: &[&str]) -> Value {
         let told = self.operator(arguments).await;
         assert_eq!(told.code, Some(0), "{}", told.log);
         serde_json::from_str(&told.stdout).unwrap()
@@ -63,7 +73,30 @@ async fn plan_says_what_the_next_pass_does_through_a_whole_rotation() {
     let status = passes.told_as_json(&["status", "-o", "json"]).await;
     assert_eq!(status["outcomes"][0]["success"], 1, "{status:#}");
     assert!(status["passes"]["releasedAt"].is_string(), "{status:#}");
+    assert_eq!((&status["passes"]["last"]["exitCode"], &status["passes"]["last"]["failed"]), (&json!(0), &json!([])), "{status:#}");
     a_wrong_clock_changes_nothing(&passes).await;
+    kubectl_completes_names_of_the_cluster(&passes).await;
+}
+
+/// By the program and the script that `completion kubectl` prints, both on the `PATH`.
+async fn kubectl_completes_names_of_the_cluster(passes: &Passes) {
+    let folder = tempfile::tempdir().unwrap();
+    symlink(env!("CARGO_BIN_EXE_noderotation"), folder.path().join("kubectl-noderotation")).unwrap();
+    let script = folder.path().join("kubectl_complete-noderotation");
+    fs::write(&script, passes.operator_offline(&["completion", "kubectl"]).await.stdout).unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", folder.path().display(), env::var("PATH").unwrap());
+    let completed = async |words: &[&str]| {
+        let mut kubectl = Command::from(passes.plane.kubectl());
+        kubectl.arg("__complete").arg("noderotation").args(words).env("PATH", &path).stdin(Stdio::null());
+        passes.finish(kubectl).await.stdout
+    };
+    assert_eq!(completed(&["plan", "w"]).await, "web\tpolicy web\n:4\n");
+    assert_eq!(completed(&["status", "--policy", ""]).await, "web\tpools web\n:4\n");
+    assert_eq!(completed(&["freeze", "x"]).await, ":4\n");
+    let claims = passes.claims("web").await;
+    let told = completed(&["rotate", "web-"]).await;
+    assert!(claims.iter().all(|claim| told.contains(&format!("{}\tweb\n", claim["metadata"]["name"].as_str().unwrap()))), "{told}");
 }
 
 /// Plan, pass, plan, pass, …: each plan's action is the pass's, unless what is awaited came in between.
@@ -95,11 +128,6 @@ async fn passes_with_plans(passes: &Passes, predicted: &mut BTreeSet<String>) {
 
 async fn a_wrong_clock_changes_nothing(passes: &Passes) {
     let right = passes.told_as_json(&["plan", "-o", "json"]).await;
-    let program = env!("CARGO_BIN_EXE_noderotation");
-    let wrong = passes.finish(passes.operators("faketime", &["-f", "+1d", program, "plan", "-o", "json"])).await;
-    assert_eq!(wrong.code, Some(0), "{}", wrong.log);
-    assert!(wrong.log.contains("ahead of the API server's"), "{}", wrong.log);
-    let wrong: Value = serde_json::from_str(&wrong.stdout).unwrap();
     let still = |plan: &Value| {
         (
             plan["now"].as_str().unwrap()[..13].to_owned(),
@@ -107,7 +135,14 @@ async fn a_wrong_clock_changes_nothing(passes: &Passes) {
             plan["pools"][0]["gates"][0]["until"].clone(),
         )
     };
-    assert_eq!(still(&right), still(&wrong));
+    let program = env!("CARGO_BIN_EXE_noderotation");
+    for (shift, told) in [("+1d", "ahead of the API server's"), ("-1d", "behind the API server's")] {
+        let wrong = passes.finish(passes.operators("faketime", &["-f", shift, program, "plan", "-o", "json"])).await;
+        assert_eq!(wrong.code, Some(0), "{shift}: {}", wrong.log);
+        assert!(wrong.log.contains(told), "{shift}: {}", wrong.log);
+        let wrong: Value = serde_json::from_str(&wrong.stdout).unwrap();
+        assert_eq!(still(&right), still(&wrong), "{shift}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

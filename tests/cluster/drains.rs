@@ -56,12 +56,28 @@ async fn a_drain_that_does_not_end_is_told_with_what_blocks_it_and_holds_the_gat
     assert_eq!(pods.len(), 5, "nothing is forced");
     assert_eq!(passes.anchor("held").await.as_ref(), Some(&claim), "the gate is held");
     assert_eq!(passes.told("RotationStarted", "").await.len(), 1, "no second rotation");
+    status_tells_of_the_stuck_drain(&passes, &claim, &node, &pods).await;
 
     allow(plane, &workload, 5).await;
     passes.until_totals(&[("held", json!({"success": 1}))]).await;
     let after = passes.idle(1).await.pop().unwrap();
     assert!(exports(&after, "noderotation_drain_blocked", "held", 0) && exports(&after, "noderotation_drain_stuck", "held", 0));
     passes.assert_settled(&[("held", json!({"success": 1}))]).await;
+}
+
+async fn status_tells_of_the_stuck_drain(passes: &Passes, claim: &str, node: &str, pods: &[String]) {
+    let status = passes.told_as_json(&["status", "-o", "json"]).await;
+    let [flight] = &status["inFlight"].as_array().unwrap()[..] else { panic!("{status:#}") };
+    let told = (&flight["claim"], &flight["node"], &flight["state"], &flight["next"], &flight["blocked"], &flight["stuck"]);
+    let expected = (&json!(claim), &json!(node), &json!("draining"), &json!("await-drain"), &json!(true), &json!(true));
+    assert_eq!(told, expected, "{status:#}");
+    assert_eq!(flight["until"], Value::Null, "without a terminationGracePeriod nothing is ever forced");
+    let waits = flight["waitingFor"].as_str().unwrap();
+    assert!(pods.iter().any(|pod| waits.contains(&format!("Pod default/{pod}"))), "{waits}");
+    assert!(waits.contains("PodDisruptionBudget held allows no disruption"), "{waits}");
+    let table = passes.operator(&["status", "held"]).await;
+    assert_eq!(table.code, Some(0), "{}", table.log);
+    assert!(table.stdout.lines().any(|line| line.contains(claim) && line.contains("draining, stuck")), "{}", table.stdout);
 }
 
 /// `t_rot` is 1m + 7m + 8s, so the claims are due at 108 s, and 4 s later a surge comes too late.

@@ -69,6 +69,11 @@ async fn while_pending(passes: &Passes) -> String {
     let object = passes.claim(&claim).await.unwrap();
     assert!(is_deleting(&object), "it still drains");
     assert_eq!(passes.state(&claim).await.as_deref(), Some("expired"));
+    let status = passes.told_as_json(&["status", "pending", "-o", "json"]).await;
+    let [expired] = &status["failed"].as_array().unwrap()[..] else { panic!("{status:#}") };
+    assert_eq!((&expired["claim"], &expired["state"]), (&json!(claim), &json!("expired")), "{status:#}");
+    assert_eq!((&expired["failedAt"], &expired["backoffUntil"]), (&Value::Null, &Value::Null), "{status:#}");
+    assert_eq!(status["outcomes"][0]["expired"], 1, "{status:#}");
     let marks = passes.marks(&claim).await.to_string();
     assert!(!marks.contains("noderotation.io/") && !marks.contains("do-not-disrupt"), "{marks}");
     passes.until("the next candidate is rotated", LIMIT, async |_| passes.anchor("pending").await.as_ref() == Some(&other)).await;
@@ -108,6 +113,9 @@ async fn while_failed(passes: &Passes) -> String {
         .unwrap();
     assert_eq!(passes.anchor("failed").await.as_ref(), Some(&claim));
     assert_eq!(passes.state(&claim).await.as_deref(), Some("failed"));
+    let status = passes.told_as_json(&["status", "failed", "-o", "json"]).await;
+    let flight = &status["inFlight"][0];
+    assert_eq!((&flight["claim"], &flight["state"], &flight["attempt"]), (&json!(claim), &json!("failed"), &json!(2)), "{status:#}");
     passes.delete_claim(&claim).await;
     passes.until_totals(&[("failed", json!({"expired": 1, "failure": 1}))]).await;
     assert!(is_deleting(&passes.claim(&claim).await.unwrap()), "it still drains");

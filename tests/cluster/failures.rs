@@ -70,6 +70,7 @@ async fn a_surge_that_never_comes_is_undone_and_tried_again() {
     for (index, pool) in POOLS.iter().enumerate() {
         rolled_back(&passes, pool, &old[index], &before[index]).await;
     }
+    status_tells_of_the_backoff(&passes, &old).await;
     spares_and_reaps(&passes, &old, &reaped, &name(&spared)).await;
 
     backoff_holds(&passes, &late, &old[0]).await;
@@ -105,6 +106,25 @@ async fn rolled_back(passes: &Passes, pool: &str, claim: &str, before: &Value) {
     assert!(
         told[0].starts_with(&format!("Attempt 1 on NodeClaim {claim} failed and was rolled back: no Ready surge within readyTimeout 30s"))
     );
+}
+
+async fn status_tells_of_the_backoff(passes: &Passes, old: &[String]) {
+    let status = passes.told_as_json(&["status", "-o", "json"]).await;
+    assert_eq!(status["inFlight"], json!([]), "{status:#}");
+    for (pool, claim) in POOLS.iter().zip(old) {
+        let failed = status["failed"].as_array().unwrap().iter().find(|failed| failed["claim"] == **claim).unwrap();
+        assert_eq!((&failed["pool"], &failed["state"], &failed["attempts"]), (&json!(pool), &json!("failed"), &json!(1)), "{status:#}");
+        assert_eq!(failed["failedAt"].as_str().map(str::to_owned), annotation(&passes.claim(claim).await.unwrap(), "failed-at"));
+        if *pool != "late" {
+            let instant = |key: &str| parse_annotation(failed[key].as_str().unwrap()).unwrap();
+            assert_eq!((instant("backoffUntil") - instant("failedAt")).num_seconds(), 3600, "{status:#}");
+        }
+        let outcomes = status["outcomes"].as_array().unwrap().iter().find(|outcomes| outcomes["pool"] == *pool).unwrap();
+        assert_eq!((&outcomes["failure"], &outcomes["lastFailureAt"]), (&json!(1), &failed["failedAt"]), "{status:#}");
+    }
+    let table = passes.operator(&["status", "unready"]).await;
+    let row = table.stdout.lines().find(|line| line.contains(&old[2])).unwrap_or_else(|| panic!("{}", table.stdout));
+    assert!(row.contains("failed") && row.contains("(in 59m"), "{row}");
 }
 
 /// Only a Node that registered and holds nothing of anybody's is ended.

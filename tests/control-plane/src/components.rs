@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::{Api, Client};
 use tokio::time::{Instant, sleep};
 
-use crate::credentials::{ADMINS, Tokens, signing_key, write_kubeconfig};
+use crate::credentials::{ADMINS, Tokens, server_certificate, signing_key, write_kubeconfig};
 use crate::error::{Attempt, Error};
 use crate::loopback::{answers_ok, free_ports};
 use crate::options::Options;
@@ -44,14 +44,13 @@ impl Ports {
     }
 }
 
-/// The API server's certificate, which it makes itself and which is its own authority.
+/// The API server's certificate, with its authority's.
 pub(crate) fn certificate(folder: &Path) -> PathBuf {
     folder.join("certificates/apiserver.crt")
 }
 
 /// Starts etcd and the API server, which waits for etcd by itself, and writes the kubeconfigs.
-/// The kubeconfigs name a certificate that is there once the API server is.
-pub(crate) async fn start_api(programs: &Programs, folder: &Path, ports: &Ports) -> Result<[Process; 2], Error> {
+pub(crate) fn start_api(programs: &Programs, folder: &Path, ports: &Ports) -> Result<[Process; 2], Error> {
     let tokens = Tokens::new()?;
     write(&folder.join("tokens.csv"), &tokens.file())?;
     let (private, public) = signing_key()?;
@@ -59,9 +58,13 @@ pub(crate) async fn start_api(programs: &Programs, folder: &Path, ports: &Ports)
     write(&folder.join("signing.pub"), &public)?;
     write(&folder.join("audit-policy.yaml"), AUDIT_POLICY)?;
     let etcd = start_etcd(programs, folder, ports)?;
-    let mut api = start_api_server(programs, folder, ports)?;
+    let (chain, key) = server_certificate()?;
     let certificate = certificate(folder);
-    until("the API server's certificate", || api.still_running(), async || certificate.exists()).await?;
+    let certificates = folder.join("certificates");
+    std::fs::create_dir_all(&certificates).attempt(|| format!("make {}", certificates.display()))?;
+    write(&certificate, &chain)?;
+    write(&certificate.with_extension("key"), &key)?;
+    let api = start_api_server(programs, folder, ports)?;
     for user in ADMINS {
         write_kubeconfig(&kubeconfig(folder, user), ports.api, &certificate, user, &tokens.of(user))?;
     }

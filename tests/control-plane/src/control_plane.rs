@@ -79,7 +79,7 @@ impl ControlPlane {
         let directory = RunDirectory::new(&programs.runs())?;
         let ports = Ports::free()?;
         let mut processes = Processes::default();
-        processes.kubernetes.extend(components::start_api(programs, directory.path(), &ports).await?);
+        processes.kubernetes.extend(components::start_api(programs, directory.path(), &ports)?);
         let client = client(&directory.path().join("admin.kubeconfig")).await?;
         components::api_ready(&client, ports.api, &mut processes.kubernetes).await?;
 

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use rcgen::{BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose};
 use ring::rand::{SecureRandom, SystemRandom};
 use serde_json::json;
 
@@ -35,8 +36,28 @@ impl Tokens {
 
 /// A new key that signs ServiceAccount tokens, and its public half, as PEM.
 pub(crate) fn signing_key() -> Result<(String, String), Error> {
-    let key = rcgen::KeyPair::generate().map_err(|_| no_randomness())?;
+    let key = KeyPair::generate().map_err(|_| no_randomness())?;
     Ok((key.serialize_pem(), key.public_key_pem()))
+}
+
+/// The API server's certificate with that of its authority below it, and its key, as PEM. The API server would make one by
+/// itself that is valid from an hour ago on; this one holds for a laptop whose clock is days off, too.
+pub(crate) fn server_certificate() -> Result<(String, String), Error> {
+    let made = || -> Result<(String, String), rcgen::Error> {
+        let (authority_key, key) = (KeyPair::generate()?, KeyPair::generate()?);
+        let mut authority = CertificateParams::new(Vec::new())?;
+        authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        authority.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
+        authority.distinguished_name.push(DnType::CommonName, "local-authority");
+        let names = ["localhost", "127.0.0.1", "10.0.0.1", "kubernetes", "kubernetes.default", "kubernetes.default.svc"];
+        let mut server = CertificateParams::new(names.map(String::from))?;
+        server.distinguished_name.push(DnType::CommonName, "kube-apiserver");
+        server.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        let root = authority.self_signed(&authority_key)?;
+        let leaf = server.signed_by(&key, &Issuer::from_params(&authority, &authority_key))?;
+        Ok((leaf.pem() + &root.pem(), key.serialize_pem()))
+    };
+    made().map_err(|error| Error::Local { attempt: "make a certificate".into(), source: std::io::Error::other(error) })
 }
 
 /// Writes a kubeconfig that says only this: which server, by which certificate, with which token.

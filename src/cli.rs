@@ -13,6 +13,7 @@ pub mod crd;
 pub mod exit;
 pub mod freeze;
 pub mod man;
+pub mod only;
 pub mod plan;
 pub mod reach;
 pub mod rotate;
@@ -41,7 +42,7 @@ pub struct Cli {
 const EXAMPLES: &str = "\
 Examples:
   noderotation crd | kubectl apply -f -      install the RotationPolicy CRD
-  noderotation check policies/*.yaml         would these policies work? Needs no cluster
+  noderotation check policies/               would these policies work? Needs no cluster
   noderotation plan                          what would a pass do now, and why? Reads only
   noderotation status --watch                what is in flight, and what does it wait for?
   noderotation run --context staging         one pass, from a laptop

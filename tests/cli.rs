@@ -57,6 +57,7 @@ fn bad_usage_exits_2_and_says_what_would_be_right() {
         &["freeze", "web", "--until", "tomorrow"],
         &["freeze", "web", "--until", "2030-01-07T06:00:00Z", "--for", "1h"],
         &["plan", "-o", "html"],
+        &["plan", "web", "--policy", "nights"],
     ];
     let told: Vec<String> = cases.iter().map(|case| format!("$ noderotation {}\n{}", case.join(" "), ended(noderotation(case)))).collect();
     for text in &told {
@@ -97,6 +98,27 @@ fn completions_are_printed_for_the_usual_shells() {
     }
 }
 
+/// `kubectl` runs the script with the words that follow the plugin's name, and takes lines and a last one with a number.
+#[test]
+fn kubectl_completes_its_plugin_by_the_printed_script() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    let directory = tempfile::tempdir().unwrap();
+    symlink(assert_cmd::cargo::cargo_bin!("noderotation"), directory.path().join("kubectl-noderotation")).unwrap();
+    let script = directory.path().join("kubectl_complete-noderotation");
+    std::fs::write(&script, noderotation(&["completion", "kubectl"]).output().unwrap().stdout).unwrap();
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let offered = |words: &[&str]| {
+        let mut command = Command::new(&script);
+        command.env_clear().env("PATH", directory.path()).args(words);
+        ended(command)
+    };
+    assert_eq!(offered(&["unf"]), "exit 0\n--- stdout\nunfreeze\tLet rotations start on a NodePool again\n:4\n--- stderr\n");
+    assert!(offered(&["plan", "--poli"]).contains("\n--policy\t"), "{}", offered(&["plan", "--poli"]));
+    assert!(offered(&["status", "-o", ""]).contains("\njson\t"), "{}", offered(&["status", "-o", ""]));
+    assert_eq!(offered(&["plan", ""]).lines().nth(2), Some(":4"), "no cluster, no name, no error");
+}
+
 #[test]
 fn completions_offer_commands_and_flags_and_nothing_where_no_cluster_answers() {
     let offered = |words: &[&str]| {
@@ -120,8 +142,10 @@ spec:
 
 #[test]
 fn check_ends_with_0_1_or_2() {
+    let empty = tempfile::tempdir().unwrap();
     let check = |arguments: &[&str], text: String| {
         let mut command = noderotation(&[&["check", "--at", "2030-01-01T00:00:00Z"], arguments].concat());
+        command.current_dir(empty.path());
         command.write_stdin(text);
         ended(command)
     };
@@ -131,6 +155,8 @@ fn check_ends_with_0_1_or_2() {
     assert!(bad.starts_with("exit 1\n--- stdout\n-:6:65: error: RotationPolicy nights: spec.maintenanceWindows[0].start: "), "{bad}");
     let short = check(&["--expire-after", "72h", "--tgp", "1h", "-"], POLICY.into());
     assert!(short.starts_with("exit 1\n") && short.contains("[ANonPositive]"), "{short}");
+    let none = check(&["."], String::new());
+    assert!(none.starts_with("exit 2\n--- stdout\n--- stderr\nerror: there is no .yaml, .yml or .json file in . and"), "{none}");
     let missing = check(&["missing.yaml"], String::new());
     assert!(missing.starts_with("exit 2\n--- stdout\n--- stderr\nerror: reading missing.yaml: "), "{missing}");
 }

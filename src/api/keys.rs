@@ -49,6 +49,7 @@ keys! {
     CORDONED = "noderotation.io/cordoned", "Node", "`true`", "We cordoned this Node.";
     MARKED = "noderotation.io/marked", "Node (label)", "`true`", "Finds every Node that carries a marker of ours.";
     WRITTEN_BY = "noderotation.io/written-by", "NodePool, NodeClaim", "pass id", "Which pass wrote last, while a rotation is in flight: tells a repeated request from a lost race.";
+    LAST_PASS = "noderotation.io/last-pass", "Lease", "JSON", "How the last pass ended, for `status`.";
 }
 
 /// Karpenter's own annotation that blocks voluntary disruption of a Node or Pod.

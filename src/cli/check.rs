@@ -1,6 +1,6 @@
 //! `check`: policies judged offline, for a laptop and for the CI of a repository that holds them.
 
-use std::{io::Read, path::PathBuf};
+use std::path::PathBuf;
 
 use chrono::TimeDelta;
 use clap::{Args, ValueEnum};
@@ -14,23 +14,24 @@ use crate::{
 
 mod diagnostic;
 mod envelope;
+mod files;
 mod judge;
 mod sarif;
 mod show;
 mod yaml;
 
 use diagnostic::Severity;
-use judge::{File, Terms, judge};
+use judge::{Terms, judge};
 
 /// Validate RotationPolicy files without a cluster
 ///
-/// Reads all YAML documents of the files; those of other kinds are passed over. Each problem is told with its place, the field
-/// and what would be right. NodePools in the same or other files are judged with the policy that would govern them; without
+/// Reads all YAML documents of the files, and of the .yaml, .yml and .json files in folders, hidden ones apart; documents of
+/// other kinds are passed over. Each problem is told with its place, the field and what would be right. NodePools in the same or other files are judged with the policy that would govern them; without
 /// any, --expire-after and --tgp stand for one.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct CheckArgs {
-    /// Files to read; - is standard input
+    /// Files or folders to read; - is standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 
@@ -63,13 +64,13 @@ const EXAMPLES: &str = "\
 Exit codes:
   0  the API server would accept every policy, and rotations would start
   1  a policy is invalid, a finding is fatal, or a pool is in conflict
-  2  bad usage, or a file can't be read
+  2  bad usage, a file can't be read, or there is none
 
 Examples:
-  noderotation check policies/*.yaml
+  noderotation check policies/
   noderotation check --expire-after 336h --tgp 1h --nodes 40 nights.yaml
   kubectl get nodepools,rotationpolicies -o yaml | noderotation check -
-  noderotation check -o github policies/*.yaml     # annotations in a GitHub workflow";
+  noderotation check -o github policies/     # annotations in a GitHub workflow";
 
 /// How diagnostics are told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
@@ -106,23 +107,13 @@ fn instant(text: &str) -> Result<Time, &'static str> {
 
 /// Reads, judges and tells.
 pub fn run(args: CheckArgs) -> ExitCode {
-    let mut files = Vec::new();
-    for path in &args.files {
-        let name = path.display().to_string();
-        let text = if name == "-" {
-            let mut text = String::new();
-            std::io::stdin().read_to_string(&mut text).map(|_| text)
-        } else {
-            std::fs::read_to_string(path)
-        };
-        match text {
-            Ok(text) => files.push(File { name, text }),
-            Err(error) => {
-                eprintln!("error: reading {name}: {error}");
-                return ExitCode::Usage;
-            }
+    let files = match files::gather(&args.files) {
+        Ok(files) => files,
+        Err(why) => {
+            eprintln!("error: {why}");
+            return ExitCode::Usage;
         }
-    }
+    };
     let now = args.at.unwrap_or_else(|| Clock::local().now());
     let lifetime = args.expire_after.map(|Life(expire_after)| Lifetime { expire_after, grace: args.tgp });
     let terms = Terms { now, cadence: args.cadence, nodes: args.nodes, lifetime };

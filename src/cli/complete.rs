@@ -5,6 +5,7 @@ use std::{path::PathBuf, time::Duration};
 
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 
+use super::only::Only;
 use crate::{
     api::keys::DEFAULT_NAMESPACE,
     cluster::Cluster,
@@ -29,6 +30,19 @@ pub fn pools() -> ArgValueCompleter {
                 crate::policy::resolve::Governance::Ungoverned => "no policy".into(),
             };
             view.pools.values().map(|pool| (pool.metadata.name.clone(), policy(&pool.metadata.labels))).collect()
+        })
+    })
+}
+
+/// RotationPolicies.
+pub fn policies() -> ArgValueCompleter {
+    ArgValueCompleter::new(|typed: &std::ffi::OsStr| {
+        offer(typed, |view| {
+            let pools = |policy| {
+                let governed = view.pools.keys().filter(|pool| Only::Policy(policy).takes(view, pool)).cloned().collect::<Vec<_>>();
+                if governed.is_empty() { "no pool".into() } else { format!("pools {}", governed.join(", ")) }
+            };
+            view.policies.keys().map(|policy| (policy.clone(), pools(policy.as_str()))).collect()
         })
     })
 }

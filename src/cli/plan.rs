@@ -6,6 +6,7 @@ use clap::Args;
 
 use super::{
     ExitCode, complete,
+    only::OnlyArgs,
     reach::{self, Ended, ReachArgs, Reached, fail, failed},
     screen::{Format, OutputArgs, Screen, structured},
     when::Reader,
@@ -36,6 +37,9 @@ pub struct PlanArgs {
     #[arg(value_name = "POOL", add = complete::pools())]
     pool: Option<String>,
 
+    #[command(flatten)]
+    only: OnlyArgs,
+
     /// Try the writes of a start by server-side dry run, too; needs the rights of a pass
     #[arg(long)]
     rehearse: bool,
@@ -55,6 +59,7 @@ const EXAMPLES: &str = "\
 Examples:
   noderotation plan
   noderotation plan web
+  noderotation plan --policy nights -o wide
   noderotation plan -o json | jq '.pools[] | select(.due > 0) | .name'";
 
 /// Prints it.
@@ -65,10 +70,6 @@ pub fn run(args: PlanArgs) -> ExitCode {
 async fn plan(args: PlanArgs, stop: &Stop) -> Result<ExitCode, Ended> {
     let reached = args.reach.client().await?;
     let plan = look(&args, &reached, stop).await?;
-    let known = plan.pools.len() + plan.errors.len();
-    if let (Some(pool), 0) = (&args.pool, known) {
-        return Err(fail(ExitCode::Failed, &format!("there is no NodePool {pool}; `noderotation plan` lists them")));
-    }
     let screen = Screen::stdout(!args.output.no_headers);
     let text = render(&plan, args.pool.is_some(), args.output.output, screen, Reader::Here).map_err(|why| fail(ExitCode::Failed, &why))?;
     let unjudged = plan.errors.is_empty() && plan.pools.iter().all(|pool| pool.step.error.is_none());
@@ -84,8 +85,12 @@ async fn look(args: &PlanArgs, reached: &Reached, stop: &Stop) -> Result<Plan, E
     let config = Config { rehearse: args.rehearse, max_in_flight, ..args.reach.config() };
     let (view, lease) = futures::join!(pass::view(&session, &config), session.lease());
     let view = view.map_err(|failure| failed(&failure))?;
+    let only = args.only.and(args.pool.as_deref());
+    if let Some(missing) = only.missing(&view) {
+        return Err(fail(ExitCode::Failed, &missing));
+    }
     let now = session.now();
-    let mut plan = Plan::of(&view, &decide(&view, now, &config), now, &config, args.pool.as_deref());
+    let mut plan = Plan::of(&view, &decide(&view, now, &config), now, &config, only);
     // Who may not read Leases still gets the plan.
     plan.lease_holder = lease.ok().flatten().and_then(|record| record.held(now)).map(|held| held.to_string());
     Ok(plan)

@@ -6,6 +6,7 @@ use clap::Args;
 
 use super::{
     ExitCode, complete,
+    only::OnlyArgs,
     reach::{self, Ended, ReachArgs, Reached, fail, failed},
     screen::{Format, OutputArgs, Screen, structured},
     when::Reader,
@@ -30,6 +31,9 @@ pub struct StatusArgs {
     /// Only this NodePool
     #[arg(value_name = "POOL", add = complete::pools())]
     pool: Option<String>,
+
+    #[command(flatten)]
+    only: OnlyArgs,
 
     /// Look again every two seconds, until Ctrl-C
     #[arg(short, long)]
@@ -72,11 +76,12 @@ async fn look(args: &StatusArgs, reached: &Reached, stop: &Stop) -> Result<Statu
     let (view, lease) = futures::join!(pass::view(&session, &config), session.lease());
     let view = view.map_err(|failure| failed(&failure))?;
     let now = session.now();
-    if let Some(pool) = args.pool.as_ref().filter(|pool| !view.pools.contains_key(*pool)) {
-        return Err(fail(ExitCode::Failed, &format!("there is no NodePool {pool}; `noderotation plan` lists them")));
+    let only = args.only.and(args.pool.as_deref());
+    if let Some(missing) = only.missing(&view) {
+        return Err(fail(ExitCode::Failed, &missing));
     }
     let lease = lease.map_err(|failure| failure.to_string());
-    Ok(Status::of(&view, &decide(&view, now, &config), lease, now, &config, args.pool.as_deref()))
+    Ok(Status::of(&view, &decide(&view, now, &config), lease, now, &config, only))
 }
 
 /// The status as asked for.

@@ -25,14 +25,16 @@ use super::{
 };
 use crate::{
     api::{
-        keys::PROGRAM,
+        keys::{LAST_PASS, PROGRAM},
         time::{Time, format_duration, later, to_micro},
     },
     cluster::Failure,
 };
 
+mod last;
 mod record;
 
+pub use last::LastPass;
 pub use record::{Held, Record};
 
 /// How long a renewal lasts.
@@ -67,7 +69,7 @@ pub enum Acquisition {
 #[derive(Debug)]
 pub struct Lease {
     hold: Arc<Hold>,
-    end: oneshot::Sender<()>,
+    end: oneshot::Sender<Option<LastPass>>,
     renewing: JoinHandle<()>,
 }
 
@@ -167,9 +169,11 @@ impl Lease {
         Err(format!("not renewed for {}: {trouble}", format_duration(now - standing.renewed)))
     }
 
-    /// Ends the renewals and gives it back. What fails is logged: the Lease then expires.
-    pub async fn release(self) {
-        let _ = self.end.send(());
+    /// Ends the renewals and gives it back, with word of how the pass ended, if it was one. What fails is logged: the Lease
+    /// then expires.
+    pub async fn release(self, last: Option<LastPass>) {
+        // Nobody listens any more where the Lease was lost.
+        let _ = self.end.send(last);
         match tokio::time::timeout(RELEASE_LIMIT, self.renewing).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::warn!("the Lease was not released: {error}; it expires by itself"),
@@ -236,18 +240,18 @@ impl Desk {
         let renewed = Arc::clone(&hold);
         let renewing = tokio::spawn(async move {
             let mut pause = RENEWAL;
-            loop {
+            let last = loop {
                 tokio::select! {
                     // A dropped sender ends it as well: nothing writes any more.
-                    _ = &mut ended => break,
+                    last = &mut ended => break last.ok().flatten(),
                     () = tokio::time::sleep(pause) => {}
                 }
                 pause = if self.renew(&renewed).await { RENEWAL } else { RENEWAL_AGAIN };
                 if renewed.standing().lost.is_some() {
                     return;
                 }
-            }
-            self.give_back(&renewed).await;
+            };
+            self.give_back(&renewed, last).await;
         });
         Lease { hold, end, renewing }
     }
@@ -306,12 +310,18 @@ impl Desk {
     }
 
     /// Gives it back, if it is still ours; a conflict with our own last renewal is tried once more.
-    async fn give_back(&self, hold: &Hold) {
+    async fn give_back(&self, hold: &Hold, last: Option<LastPass>) {
         let mut version = hold.standing().version;
+        let annotations = last.map(|last| json!({LAST_PASS: last.text()}));
         for _ in 0..2 {
             let now = to_micro(self.api.clock.now());
             let spec = json!({"holderIdentity": "", "leaseDurationSeconds": 1, "acquireTime": now, "renewTime": now});
-            let error = match self.written(self.patch(&version, &spec), Some(LIMIT)).await {
+            let mut metadata = json!({"resourceVersion": version});
+            if let Some(annotations) = &annotations {
+                metadata["annotations"] = annotations.clone();
+            }
+            let patch = self.merge(&json!({"metadata": metadata, "spec": spec}));
+            let error = match self.written(patch, Some(LIMIT)).await {
                 Ok(_) => return,
                 Err(error) => error,
             };
@@ -369,9 +379,12 @@ impl Desk {
 
     /// A merge patch of the spec, conditional on this version.
     fn patch(&self, version: &str, spec: &Value) -> Result<Request<Vec<u8>>, CallError> {
-        let patch = Patch::Merge(json!({"metadata": {"resourceVersion": version}, "spec": spec}));
+        self.merge(&json!({"metadata": {"resourceVersion": version}, "spec": spec}))
+    }
+
+    fn merge(&self, patch: &Value) -> Result<Request<Vec<u8>>, CallError> {
         let params = PatchParams { field_manager: Some(PROGRAM.into()), ..PatchParams::default() };
-        self.resource().patch(PROGRAM, &params, &patch).map_err(unbuildable)
+        self.resource().patch(PROGRAM, &params, &Patch::Merge(patch)).map_err(unbuildable)
     }
 
     /// Sends a write, with a limit of its own or as any other; the version that it made.

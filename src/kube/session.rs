@@ -18,7 +18,7 @@ use super::{
     execute::Executor,
     facts,
     faults::Faults,
-    lease::{self, Acquisition, Held, Lease},
+    lease::{self, Acquisition, Held, LastPass, Lease},
     load,
     preflight::{PreflightError, preflight},
     resource::POLICIES,
@@ -138,8 +138,17 @@ impl Session {
 
     /// Gives the Lease back, after the last write.
     pub async fn close(self) {
+        self.give_back(None).await;
+    }
+
+    /// The same at the end of a pass, with word of how it ended.
+    pub async fn finish(self, last: LastPass) {
+        self.give_back(Some(last)).await;
+    }
+
+    async fn give_back(self, last: Option<LastPass>) {
         if let Some(lease) = self.guard.lease {
-            lease.release().await;
+            lease.release(last).await;
         }
     }
 

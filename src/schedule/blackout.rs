@@ -137,6 +137,13 @@ impl Schedule {
         if now > latest { 0 } else { count(in_time.saturating_sub(over)) }
     }
 
+    /// The instants from `now` on at which a node is the worst off if it is created then: `now`, and each end of what blackouts
+    /// leave open.
+    pub fn unlucky_births(&self, now: Time) -> impl Iterator<Item = Time> {
+        let ends = self.blackouts.chances.iter().flatten().map(|part| part.end);
+        std::iter::once(now).chain(ends.filter(move |end| now < *end))
+    }
+
     /// The instant from which on at most `k` [`Schedule::chances`] are left to a claim with this `latest`.
     /// [`Time::MIN_UTC`] where that was so already before what the schedule covers; `None` where it covers no such
     /// instant, or blackouts don't matter.

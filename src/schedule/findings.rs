@@ -7,7 +7,7 @@ use crate::{api::karpenter::NodePool, policy::Policy};
 mod checks;
 mod claims;
 
-pub use claims::{all_opted_out, blackout_cuts_chances};
+pub use claims::{all_opted_out, blackout_cuts_chances, blackout_cuts_lives};
 
 /// How bad a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -74,7 +74,7 @@ impl Code {
 }
 
 /// Every finding on a policy and a pool, in the order of [`FINDINGS`]; those on its claims are [`all_opted_out`] and
-/// [`blackout_cuts_chances`]. `claims` is the number of its NodeClaims (`N`); `derivation` is that
+/// [`blackout_cuts_chances`], or [`blackout_cuts_lives`] where none are known. `claims` is the number of its NodeClaims (`N`); `derivation` is that
 /// of the pool's template, which stands for its claims.
 ///
 /// What a template says and nobody can read (the API server lets none in) counts as unset: an `expireAfter` as `Never`, a

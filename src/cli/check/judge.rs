@@ -18,7 +18,7 @@ use crate::{
     },
     schedule::{
         derive::{Derivation, Lifetime},
-        findings::{Code, Finding, Level, findings},
+        findings::{Code, Finding, Level, blackout_cuts_lives, findings},
         window::Schedule,
     },
 };
@@ -182,7 +182,7 @@ fn alone(verdict: &mut Verdict, terms: &Terms) {
         let pool = NodePool::default();
         let lifetime = terms.lifetime.unwrap_or(Lifetime { expire_after: None, grace: None });
         let derivation = Derivation::of(&judged.policy.settings, &judged.schedule, lifetime, terms.cadence);
-        let mut found = findings(&judged.policy, &judged.schedule, &pool, terms.nodes, &derivation);
+        let mut found = found(&judged.policy, &judged.schedule, &pool, &derivation, terms);
         // What the template of a pool says was said on the command line, or is not known.
         found.retain(|finding| match finding.code {
             Code::TGPUnset => terms.lifetime.is_some_and(|lifetime| lifetime.grace.is_none()),
@@ -195,6 +195,14 @@ fn alone(verdict: &mut Verdict, terms: &Terms) {
     }
     verdict.diagnostics.extend(told);
     verdict.pools.extend(pools);
+}
+
+/// All findings that need no claim.
+fn found(policy: &Policy, schedule: &Schedule, pool: &NodePool, derivation: &Derivation, terms: &Terms) -> Vec<Finding> {
+    let k = policy.settings.min_rotation_chances;
+    let mut found = findings(policy, schedule, pool, terms.nodes, derivation);
+    found.extend(blackout_cuts_lives(schedule, k, terms.now, terms.cadence, derivation));
+    found
 }
 
 /// Whether it follows from the policy alone.
@@ -233,7 +241,7 @@ fn together(verdict: &mut Verdict, pools: &[Pool], terms: &Terms) {
                 let template = &pool.spec.template.spec;
                 let lifetime = Lifetime { expire_after: template.expire_after(), grace: template.grace() };
                 let derivation = Derivation::of(&policy.settings, &judged.schedule, lifetime, terms.cadence);
-                let found = findings(policy, &judged.schedule, pool, terms.nodes, &derivation);
+                let found = found(policy, &judged.schedule, pool, &derivation, terms);
                 told.extend(found.iter().map(|finding| tell(judged, Some((pool, file, node)), finding)));
                 governed.push(OnPool { pool: Some(name.clone()), policy: policy.name.clone(), derivation, findings: found });
             }
@@ -290,6 +298,7 @@ fn field(code: Code) -> (bool, &'static str) {
         Code::TGPUnset => (true, "spec.template.spec.terminationGracePeriod"),
         Code::HardCapExceeded => (true, "spec.template.spec.expireAfter"),
         Code::StaticNodePool => (true, "spec.replicas"),
+        Code::BlackoutCutsChances => (false, "spec.blackouts"),
         // Windows, their number and their distance; also findings of later versions.
         _ => (false, "spec.maintenanceWindows"),
     }

@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 
-use super::*;
+use super::{judge::File, *};
 
 const POLICY: &str = "\
 apiVersion: noderotation.io/v1alpha1
@@ -81,6 +81,14 @@ fn machines_read_json_sarif_and_workflow_commands() {
 fn a_lifetime_on_the_command_line_stands_for_a_pool() {
     let terms = Terms { lifetime: Some(Lifetime { expire_after: Some(TimeDelta::days(3)), grace: None }), nodes: 500, ..terms() };
     insta::assert_snapshot!(show::text(&judge(&[file("policy.yaml", POLICY)], &terms), &terms, PIPE));
+}
+
+#[test]
+fn a_blackout_that_nodes_do_not_outlive_is_told() {
+    let blackout = "  blackouts:\n    - {timezone: Europe/Berlin, from: \"2026-12-19\", to: \"2027-01-04\", reason: holidays}\n";
+    insta::assert_snapshot!(told(&[file("all.yaml", &format!("{POLICY}{blackout}{POOL}"))]));
+    // Without a NodePool nobody knows how long nodes live.
+    assert!(!told(&[file("policy.yaml", &format!("{POLICY}{blackout}"))]).contains("BlackoutCutsChances"));
 }
 
 proptest! {

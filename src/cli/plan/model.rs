@@ -12,7 +12,7 @@ use crate::{
         time::{Time, format_duration, to_annotation},
     },
     candidates::{Bucket, Candidate},
-    cli::when,
+    cli::{only::Only, when},
     policy::Policy,
     rotation::{
         decide::Decision,
@@ -242,13 +242,13 @@ pub struct Write {
 }
 
 impl Plan {
-    /// From what a pass would see and do. `pool`: that one alone.
-    pub fn of(view: &View, decision: &Decision, now: Time, config: &Config, pool: Option<&str>) -> Self {
-        let is_meant = |name: &String| pool.is_none_or(|pool| pool == name);
+    /// From what a pass would see and do.
+    pub fn of(view: &View, decision: &Decision, now: Time, config: &Config, only: Only<'_>) -> Self {
+        let is_meant = |name: &String| only.takes(view, name);
         let pools = decision.steps.iter().filter(|(name, _)| is_meant(name));
         let mut errors: BTreeMap<String, String> =
             decision.errors.iter().filter(|(name, _)| is_meant(name)).map(|(name, why)| (name.clone(), why.clone())).collect();
-        for broken in view.unreadable.iter().filter(|broken| broken.kind != "NodePool" && pool.is_none()) {
+        for broken in view.unreadable.iter().filter(|broken| broken.kind != "NodePool" && !matches!(only, Only::Pool(_))) {
             errors.insert(format!("{} {}", broken.kind, broken.name), broken.why.clone());
         }
         Self {

@@ -1,6 +1,6 @@
 use super::*;
 use crate::{
-    cli::when::Reader,
+    cli::{only::Only, when::Reader},
     fixture::{self, NOW},
 };
 
@@ -9,7 +9,7 @@ const SCREEN: Screen = Screen { width: Some(120), colour: false, headers: true }
 fn plan(pool: Option<&str>) -> Plan {
     let view = fixture::view();
     let config = fixture::config();
-    Plan::of(&view, &decide(&view, fixture::at(NOW), &config), fixture::at(NOW), &config, pool)
+    Plan::of(&view, &decide(&view, fixture::at(NOW), &config), fixture::at(NOW), &config, pool.map_or(Only::All, Only::Pool))
 }
 
 fn told(pool: Option<&str>, format: Format, screen: Screen) -> String {

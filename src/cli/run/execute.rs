@@ -20,6 +20,7 @@ use crate::{
     kube::{
         call::chain,
         connect::{Target, reach},
+        lease::LastPass,
         session::{Session, Terms},
         stop::{Signal, Stop},
     },
@@ -68,13 +69,7 @@ async fn run(options: RunOptions, clock: &LogClock) -> ExitCode {
         }
     };
     let began = Instant::now();
-    let mut ended = work(&options, &stop, clock).await;
-    if let Some(signal) = stop.requested() {
-        ended.code = match signal {
-            Signal::Interrupt => ExitCode::Interrupted,
-            Signal::Terminate => ExitCode::Terminated,
-        };
-    }
+    let ended = work(&options, &stop, clock).await.after(&stop);
     let finished = clock.get().map_or_else(|| Clock::local().now(), |clock| clock.now());
     report(&options, &ended, finished, began.elapsed()).await;
     ended.code
@@ -106,6 +101,30 @@ impl Ended {
         };
         Self { code, extent, report }
     }
+
+    /// A signal that has come has an exit code of its own.
+    fn after(mut self, stop: &Stop) -> Self {
+        if let Some(signal) = stop.requested() {
+            self.code = match signal {
+                Signal::Interrupt => ExitCode::Interrupted,
+                Signal::Terminate => ExitCode::Terminated,
+            };
+        }
+        self
+    }
+
+    /// What `status` will tell of it.
+    fn last(&self, now: Time) -> LastPass {
+        let PassReport { pools, errors, aborted, .. } = &self.report;
+        let failed = pools.iter().filter(|(_, outcome)| outcome.failed).map(|(pool, _)| pool.clone());
+        let counts = errors.iter().map(|(stage, count)| format!("{count} in {}", stage.name())).collect::<Vec<_>>().join(", ");
+        let why = match aborted {
+            Some(failure) => failure.to_string(),
+            None if counts.is_empty() => counts,
+            None => format!("errors: {counts}"),
+        };
+        LastPass::new(now, self.code.code(), failed, &why)
+    }
 }
 
 async fn work(options: &RunOptions, stop: &Stop, clock: &LogClock) -> Ended {
@@ -133,9 +152,10 @@ async fn work(options: &RunOptions, stop: &Stop, clock: &LogClock) -> Ended {
             return Ended::early(ExitCode::NotConnected, Stage::Lease);
         }
     }
-    let report = pass::pass(&session, &config, options.concurrency.get()).await;
-    session.close().await;
-    Ended::of(report)
+    let ended = Ended::of(pass::pass(&session, &config, options.concurrency.get()).await).after(stop);
+    let last = ended.last(session.clock().now());
+    session.finish(last).await;
+    ended
 }
 
 async fn open(options: &RunOptions, stop: &Stop, clock: &LogClock) -> Result<Session, Ended> {

@@ -1,5 +1,6 @@
 //! What `status` tells, as data, in the shape that JSON has.
 
+use chrono::TimeDelta;
 use serde::Serialize;
 
 use crate::{
@@ -9,13 +10,16 @@ use crate::{
         time::{Time, later, to_annotation},
     },
     candidates::Rules,
-    cli::when,
-    kube::lease::Record,
+    cli::{only::Only, when},
+    kube::lease::{LastPass, Record},
     policy::Policy,
     rotation::{decide::Decision, effect::retry_count, scene::Config, state::State, step::Step, totals::Totals},
     schedule::window::Schedule,
     view::View,
 };
+
+/// After so many cadences without a pass something is wrong: one that is skipped or hangs is soon made up for.
+const MISSED: i32 = 3;
 
 /// The state of affairs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -43,11 +47,24 @@ pub struct Passes {
     pub since: Option<String>,
     /// When it was last given back: the end of the last pass or command that wrote.
     pub released_at: Option<String>,
+    /// How the last pass ended that gave it back.
+    pub last: Option<LastPass>,
     /// What is wrong with it, or why it can't be read.
     pub trouble: Option<String>,
+    /// When it should have been given back again, by a pass that has not come.
+    pub overdue_since: Option<String>,
     /// For rendering.
     #[serde(skip)]
-    pub released: Option<Time>,
+    pub times: PassTimes,
+}
+
+/// The same as instants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PassTimes {
+    /// The last sign of life that is no longer one.
+    pub ended: Option<Time>,
+    /// The time between passes.
+    pub cadence: TimeDelta,
 }
 
 /// A rotation in flight.
@@ -132,16 +149,9 @@ pub struct Outcomes {
 }
 
 impl Status {
-    /// From what a pass would see and decide. `pool`: that one alone.
-    pub fn of(
-        view: &View,
-        decision: &Decision,
-        lease: Result<Option<Record>, String>,
-        now: Time,
-        config: &Config,
-        pool: Option<&str>,
-    ) -> Self {
-        let steps: Vec<(&String, &Step)> = decision.steps.iter().filter(|(name, _)| pool.is_none_or(|pool| pool == *name)).collect();
+    /// From what a pass would see and decide.
+    pub fn of(view: &View, decision: &Decision, lease: Result<Option<Record>, String>, now: Time, config: &Config, only: Only<'_>) -> Self {
+        let steps: Vec<(&String, &Step)> = decision.steps.iter().filter(|(name, _)| only.takes(view, name)).collect();
         let in_flight = steps.iter().filter_map(|(name, step)| flight(view, name, step, now)).collect();
         let mut failed = Vec::new();
         let mut outcomes = Vec::new();
@@ -154,27 +164,35 @@ impl Status {
                 outcomes.push(outcome(view, name, &step.assessment.totals));
             }
         }
-        Self { now: to_annotation(now), passes: Passes::of(lease, now), in_flight, failed, outcomes }
+        Self { now: to_annotation(now), passes: Passes::of(lease, now, config.cadence), in_flight, failed, outcomes }
     }
 }
 
 impl Passes {
-    fn of(lease: Result<Option<Record>, String>, now: Time) -> Self {
-        match lease {
-            Err(why) => Self { trouble: Some(why), ..Self::default() },
-            Ok(None) => Self {
-                trouble: Some("there is no Lease: no pass has ever run here, or it has another namespace".into()),
-                ..Self::default()
-            },
-            Ok(Some(record)) => match record.held(now) {
-                Some(held) => Self { holder: Some(held.by), since: when::json(held.since), trouble: held.oddity, ..Self::default() },
-                None => {
-                    let released = record.renewed.ok().flatten().filter(|_| record.holder.is_empty());
-                    let trouble = (!record.holder.is_empty())
-                        .then(|| format!("{} was ended without giving the Lease back; it has expired", record.holder));
-                    Self { released_at: when::json(released), released, trouble, ..Self::default() }
-                }
-            },
+    fn of(lease: Result<Option<Record>, String>, now: Time, cadence: TimeDelta) -> Self {
+        let times = PassTimes { ended: None, cadence };
+        let record = match lease {
+            Err(why) => return Self { trouble: Some(format!("whether passes run is not known: {why}")), times, ..Self::default() },
+            Ok(None) => {
+                let trouble = "there is no Lease: no pass has ever run here, or passes have another namespace (-n)".to_owned();
+                return Self { trouble: Some(trouble), times, ..Self::default() };
+            }
+            Ok(Some(record)) => record,
+        };
+        let (held, last) = (record.held(now), record.last);
+        if let Some(held) = held {
+            return Self { holder: Some(held.by), since: when::json(held.since), last, trouble: held.oddity, times, ..Self::default() };
+        }
+        let renewed = record.renewed.ok().flatten();
+        let overdue = renewed.map(|renewed| later(renewed, cadence * MISSED)).filter(|overdue| *overdue < now);
+        let killed = (!record.holder.is_empty()).then(|| format!("the pass {} was ended without giving the Lease back", record.holder));
+        Self {
+            released_at: when::json(renewed.filter(|_| killed.is_none())),
+            last: last.filter(|_| killed.is_none()),
+            trouble: killed,
+            overdue_since: when::json(overdue),
+            times: PassTimes { ended: renewed, cadence },
+            ..Self::default()
         }
     }
 }

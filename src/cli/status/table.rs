@@ -7,8 +7,9 @@ use crate::{
     api::time::{Time, parse_annotation},
     cli::{
         screen::{Screen, Styled, Tone},
-        when::{Reader, distance},
+        when::{Reader, distance, short},
     },
+    kube::lease::LastPass,
 };
 
 /// Everything, what is in flight first.
@@ -44,7 +45,7 @@ pub fn text(status: &Status, wide: bool, screen: Screen, reader: Reader) -> Stri
         let headers = ["POOL", "ROTATED", "FAILED", "EXPIRED", "FORCED", "MISSED WINDOWS", "LAST ROTATED", "LAST FAILED"];
         let _ = write!(text, "\n{}", screen.table(&headers, rows));
     }
-    let _ = writeln!(text, "\n{}", screen.wrap(&passes(status, now), 0));
+    let _ = writeln!(text, "\n{}", screen.wrap(&passes(status, now, screen), 0));
     text
 }
 
@@ -111,18 +112,48 @@ fn moment(time: Option<Time>, now: Time, reader: Reader) -> Styled {
     Styled::plain(time.map_or("-".into(), |time| reader.here(time, now)))
 }
 
-fn passes(status: &Status, now: Time) -> String {
+/// Whether a pass is at work, how the last one ended, and whether one should have come since.
+fn passes(status: &Status, now: Time, screen: Screen) -> String {
     let passes = &status.passes;
-    let mut text = match (&passes.holder, passes.released) {
-        (Some(holder), _) => {
-            let since = passes.since.as_deref().and_then(parse_annotation).map(|since| format!(", begun {}", distance(since, now)));
-            format!("A pass is at work: {holder}{}.", since.unwrap_or_default())
+    let mut sentences = Vec::new();
+    let instant = |text: &Option<String>| text.as_deref().and_then(parse_annotation);
+    let last = passes.last.as_ref();
+    let ended = last.and_then(|last| parse_annotation(&last.ended_at)).or_else(|| instant(&passes.released_at));
+    let ended = ended.map(|ended| distance(ended, now));
+    let failed = last.filter(|last| last.exit_code != 0);
+    match &passes.holder {
+        Some(holder) => {
+            let since = instant(&passes.since).map(|since| format!(", begun {}", distance(since, now))).unwrap_or_default();
+            sentences.push(format!("A pass is at work: {holder}{since}."));
         }
-        (None, Some(released)) => format!("No pass is at work; the last one ended {}.", distance(released, now)),
-        (None, None) => "No pass is at work.".into(),
-    };
-    if let Some(trouble) = &passes.trouble {
-        let _ = write!(text, " {trouble}.");
+        None if passes.trouble.is_none() || ended.is_some() => sentences.push("No pass is at work.".into()),
+        None => {}
     }
-    text
+    match (failed, ended) {
+        (Some(failed), ended) => sentences.push(screen.paint(&failure(failed, &ended.unwrap_or_default()), Tone::Bad)),
+        (None, Some(ended)) if passes.holder.is_none() => sentences.push(format!("The last one ended {ended}.")),
+        (None, _) => {}
+    }
+    if let Some(trouble) = &passes.trouble {
+        let ago = passes.times.ended.map(|ended| format!(", last renewed {}", distance(ended, now))).filter(|_| passes.holder.is_none());
+        sentences.push(screen.paint(&format!("{}{}.", capital(trouble), ago.unwrap_or_default()), Tone::Doubtful));
+    }
+    if passes.overdue_since.is_some() {
+        let every = short(passes.times.cadence);
+        let question = format!("One should begin every {every}: does the CronJob run, and what do its Pods say?");
+        sentences.push(screen.paint(&question, Tone::Bad));
+    }
+    sentences.join(" ")
+}
+
+fn failure(last: &LastPass, ended: &str) -> String {
+    let on = if last.failed.is_empty() { String::new() } else { format!(" on {}", last.failed.join(", ")) };
+    let why = if last.why.is_empty() { String::new() } else { format!(": {}", last.why) };
+    format!("The last one failed{on} {ended} (exit code {}){why}; the log of its Pod says more.", last.exit_code)
+}
+
+/// The sentence that these words begin.
+fn capital(words: &str) -> String {
+    let mut rest = words.chars();
+    rest.next().map_or_else(String::new, |first| first.to_uppercase().chain(rest).collect())
 }

@@ -5,9 +5,9 @@ use std::fmt;
 use chrono::TimeDelta;
 use serde_json::Value;
 
-use super::DURATION;
+use super::{DURATION, LastPass};
 use crate::api::{
-    keys::PROGRAM,
+    keys::{LAST_PASS, PROGRAM},
     time::{Time, later, parse_annotation, to_annotation},
 };
 
@@ -67,6 +67,8 @@ pub struct Record {
     pub transitions: i64,
     /// The finalizers that hold it, where it is being deleted.
     pub ending: Option<Vec<String>>,
+    /// How the last pass ended that gave it back.
+    pub last: Option<LastPass>,
 }
 
 /// A record that lasts longer isn't one of a pass; whatever wrote it would stop all passes for as long.
@@ -87,6 +89,7 @@ impl Record {
             renewed: stamp.map(|stamp| time(stamp).ok_or_else(|| stamp.to_string())).transpose(),
             duration: seconds.filter(|seconds| *seconds <= LONGEST).unwrap_or(DURATION),
             transitions: spec["leaseTransitions"].as_i64().unwrap_or(0),
+            last: metadata["annotations"][LAST_PASS].as_str().and_then(LastPass::read),
             ending: (!metadata["deletionTimestamp"].is_null()).then_some(finalizers),
         }
     }

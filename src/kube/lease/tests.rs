@@ -1,6 +1,7 @@
 use serde_json::json;
 
 use super::*;
+use crate::api::time::parse_annotation;
 use crate::kube::{
     fake::{Fake, Fault, at, refuse},
     stop::Stop,
@@ -74,7 +75,7 @@ async fn a_released_one_is_free_at_once() {
     let fake = Fake::new();
     let alice = desk(&fake, "alice").await;
     let lease = alice.clone().keep(alice.take(&mut Watch::default()).await.unwrap().unwrap());
-    lease.release().await;
+    lease.release(None).await;
     let expected = json!({
         "holderIdentity": "", "leaseDurationSeconds": 1, "leaseTransitions": 0,
         "acquireTime": "2026-11-30T07:00:00", "renewTime": "2026-11-30T07:00:00",
@@ -82,6 +83,19 @@ async fn a_released_one_is_free_at_once() {
     assert_eq!(stored(&fake), expected);
     take(&fake, "bob").await.unwrap();
     assert_eq!(stored(&fake)["leaseTransitions"], 1);
+}
+
+/// A command that is no pass leaves it as it was.
+#[tokio::test]
+async fn how_the_last_pass_ended_stands_on_it() {
+    let fake = Fake::new();
+    let failed =
+        LastPass::new(parse_annotation("2026-11-30T07:00:00Z").unwrap(), 1, ["web".to_owned()].into_iter(), "errors: 1 in execute");
+    for last in [Some(failed.clone()), None] {
+        let alice = desk(&fake, "alice").await;
+        alice.clone().keep(alice.take(&mut Watch::default()).await.unwrap().unwrap()).release(last).await;
+        assert_eq!(Record::read(&fake.get(PATH).unwrap()).last.as_ref(), Some(&failed));
+    }
 }
 
 #[tokio::test]
@@ -165,7 +179,7 @@ async fn a_lease_that_another_holds_or_someone_deleted_is_lost() {
     take(&fake, "bob").await.unwrap();
     assert!(!alice.renew(&hold).await);
     assert_eq!(hold.standing().lost, Some("it is held by bob".into()));
-    alice.give_back(&hold).await;
+    alice.give_back(&hold, None).await;
     assert_eq!(stored(&fake)["holderIdentity"], "bob", "it is not ours to give back");
 
     let fake = Fake::new();
@@ -183,7 +197,7 @@ async fn a_waiting_pass_takes_it_as_soon_as_it_is_free() {
     let waiting = acquire(&bob.api, "ns", "bob", Duration::from_secs(10));
     let release = async {
         tokio::time::sleep(Duration::from_millis(100)).await;
-        alice.give_back(&hold).await;
+        alice.give_back(&hold, None).await;
     };
     let (acquired, ()) = futures::join!(waiting, release);
     assert!(matches!(acquired, Ok(Acquisition::Ours(_))));
@@ -242,7 +256,7 @@ async fn what_others_wrote_on_it_stays() {
     );
     let alice = desk(&fake, "alice").await;
     let lease = alice.clone().keep(alice.take(&mut Watch::default()).await.unwrap().unwrap());
-    lease.release().await;
+    lease.release(None).await;
     let left = fake.get(PATH).unwrap();
     assert_eq!((&left["metadata"]["labels"], &left["metadata"]["annotations"]), (&json!({"team": "a"}), &json!({"note": "x"})));
     assert_eq!((&left["spec"]["strategy"], &left["spec"]["leaseTransitions"]), (&json!("OldestEmulationVersion"), &json!(8)));

@@ -9,9 +9,12 @@ use crate::{
     api::{
         karpenter::NodePool,
         keys,
-        time::{Time, to_annotation},
+        time::{Time, later, to_annotation},
     },
-    schedule::window::Schedule,
+    schedule::{
+        derive::{Derivation, subtract},
+        window::Schedule,
+    },
 };
 
 /// As many claims as a message names.
@@ -69,6 +72,28 @@ pub fn blackout_cuts_chances<'a>(
     })
 }
 
+/// `BlackoutCutsChances` where no claims are known: whether a node that is created at the worst moment from now on would have
+/// fewer than `k` chances in its whole life.
+pub fn blackout_cuts_lives(schedule: &Schedule, k: i64, now: Time, cadence: TimeDelta, derivation: &Derivation) -> Option<Finding> {
+    let life = subtract(derivation.expire_after?, derivation.t_rot);
+    if schedule.blackouts.is_empty() || life <= TimeDelta::zero() {
+        return None;
+    }
+    let chances = |created: Time| {
+        let latest = later(created, life);
+        let left = schedule.chances(created, latest, cadence)?;
+        let regular = schedule.regular_chances(created, latest, cadence);
+        (left < k && left < regular).then_some((left, created, latest, regular))
+    };
+    let (left, created, latest, regular) = schedule.unlucky_births(now).filter_map(chances).min()?;
+    let [created, latest] = [created, latest].map(to_annotation);
+    let advice = "end the blackout sooner, leave out a day that has a window, or let nodes live longer";
+    let message = format!(
+        "a blackout leaves nodes fewer than K = {k} chances: one that is created at {created} has {left} of {regular} windows until its latest start at {latest}; {advice}"
+    );
+    Some(Finding { code: Code::BlackoutCutsChances, message })
+}
+
 /// The first few, and how many more.
 fn named(items: impl ExactSizeIterator<Item = String>) -> String {
     let more = items.len().saturating_sub(NAMED);
@@ -81,7 +106,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{api::time::parse_annotation, policy::read};
+    use crate::{api::time::parse_annotation, policy::read, schedule::derive::Lifetime};
 
     fn at(text: &str) -> Time {
         parse_annotation(text).unwrap()
@@ -118,6 +143,28 @@ mod tests {
     #[test]
     fn chances_that_went_by_are_not_the_blackouts_doing() {
         assert_eq!(cut("2026-12-17T00:00:00Z", &[("gone", "2026-12-18T00:00:00Z"), ("overdue", "2026-12-01T00:00:00Z")]), None);
+    }
+
+    #[test]
+    fn a_life_too_short_for_the_blackout_is_told_by_the_worst_birth() {
+        let told = |now: &str, days| {
+            let (schedule, settings) = (schedule(at(now)), read::policy(&json!({})).settings);
+            let lifetime = Lifetime { expire_after: Some(TimeDelta::days(days)), grace: Some(TimeDelta::hours(1)) };
+            let derivation = Derivation::of(&settings, &schedule, lifetime, TimeDelta::minutes(1));
+            blackout_cuts_lives(&schedule, 2, at(now), TimeDelta::minutes(1), &derivation).map(|finding| finding.message)
+        };
+        assert_eq!(
+            told("2026-10-01T00:00:00Z", 14).unwrap(),
+            "a blackout leaves nodes fewer than K = 2 chances: one that is created at 2026-12-16T06:00:00Z has 0 of 4 windows until its latest \
+             start at 2026-12-30T04:41:00Z; end the blackout sooner, leave out a day that has a window, or let nodes live longer"
+        );
+        // Of Dec 12 one needs the windows of Dec 16 and Jan 6, which is 24 days and 20 hours later.
+        assert!(told("2026-10-01T00:00:00Z", 24).unwrap().contains("one that is created at 2026-12-12T06:00:00Z has 1 of 6 windows"));
+        assert_eq!(told("2026-10-01T00:00:00Z", 25), None);
+        // What comes after it has all its windows.
+        assert_eq!(told("2027-01-05T00:00:00Z", 14), None);
+        // Nobody's last window has closed yet: a node of today is the worst off.
+        assert!(told("2026-12-17T00:00:00Z", 14).unwrap().contains("one that is created at 2026-12-17T00:00:00Z has 0 of 4 windows"));
     }
 
     #[test]

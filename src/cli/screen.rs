@@ -3,8 +3,11 @@
 use std::io::IsTerminal;
 
 use clap::{Args, ValueEnum};
-use comfy_table::{Attribute, Cell, Color, ContentArrangement, Row, Table, presets::NOTHING};
+use comfy_table::{Attribute, Cell, Color, ColumnConstraint, ContentArrangement, Row, Table, Width, presets::NOTHING};
 use serde::Serialize;
+
+/// Between two columns.
+const GAP: u16 = 2;
 
 /// A shape of output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
@@ -57,8 +60,26 @@ impl Screen {
 
     /// A table of these rows under these headers; nothing for no row.
     pub fn table(self, headers: &[&str], rows: Vec<Vec<Styled>>) -> String {
+        self.table_without(headers, rows, &[])
+    }
+
+    /// The same; where words would have to be broken, these columns are left out, the first ones first.
+    pub fn table_without(self, headers: &[&str], mut rows: Vec<Vec<Styled>>, spare: &[&str]) -> String {
         if rows.is_empty() {
             return String::new();
+        }
+        let mut headers = headers.to_vec();
+        let fits =
+            |widths: &[u16]| self.width.is_none_or(|width| widths.iter().fold(0, |sum: u16, word| sum.saturating_add(*word)) <= width);
+        let mut widths = words(&headers, &rows);
+        for name in spare {
+            if fits(&widths) {
+                break;
+            }
+            let Some(column) = headers.iter().position(|header| header == name) else { continue };
+            headers.remove(column);
+            rows.iter_mut().for_each(|row| drop(row.remove(column)));
+            widths = words(&headers, &rows);
         }
         let mut table = Table::new();
         table.load_style(NOTHING).force_no_tty();
@@ -74,8 +95,14 @@ impl Screen {
         for row in rows {
             table.add_row(Row::from(row.into_iter().map(Styled::cell)));
         }
-        for column in table.column_iter_mut() {
-            column.set_padding((0, 2));
+        let (whole, mut left) = (fits(&widths), self.width.unwrap_or_default() * 3 / 5);
+        for (column, word) in table.column_iter_mut().zip(widths) {
+            column.set_padding((0, GAP));
+            // Names can be copied; where there is no room for all words whole, those of the first columns come first.
+            if self.width.is_some() && (whole || word <= left) {
+                column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(word)));
+            }
+            left = left.saturating_sub(word);
         }
         format!("{}\n", table.trim_fmt())
     }
@@ -112,6 +139,14 @@ impl Screen {
         }
         lines.join("\n")
     }
+}
+
+/// The longest word of each column, with the gap to the next one.
+fn words(headers: &[&str], rows: &[Vec<Styled>]) -> Vec<u16> {
+    let longest = |text: &str| text.split_whitespace().map(visible).max().unwrap_or_default();
+    let in_rows = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| longest(&cell.0)).max().unwrap_or_default();
+    let columns = headers.iter().enumerate().map(|(column, header)| in_rows(column).max(longest(header)));
+    columns.map(|width| u16::try_from(width).unwrap_or(u16::MAX).saturating_add(GAP)).collect()
 }
 
 /// Characters that take room: no escape sequence of ours does.

@@ -17,6 +17,9 @@ use crate::{
 /// So many claims of a forecast are named.
 const NAMED: usize = 6;
 
+/// So many candidates are listed.
+const LISTED: usize = 20;
+
 /// Everything about the pools of the plan.
 pub fn text(plan: &Plan, screen: Screen, reader: Reader) -> String {
     let now = parse_annotation(&plan.now).unwrap_or_default();
@@ -103,12 +106,15 @@ fn candidates(text: &mut String, pool: &Pool, now: Time, screen: Screen, reader:
     }
     heading(text, screen, "Candidates, in order");
     let at = |time: &Option<String>| time.as_deref().and_then(parse_annotation).map_or("never".into(), |time| reader.here(time, now));
-    let rows = pool.candidates.iter().map(|candidate| {
+    let rows = pool.candidates.iter().take(LISTED).map(|candidate| {
         let age = now - candidate_created(candidate, now);
         let why = if candidate.asked_for { "asked for".into() } else { at(&candidate.triggered_at) };
         [candidate.claim.clone(), candidate.node.clone(), short(age), why, at(&candidate.deadline)].map(Styled::plain).into()
     });
     text.push_str(&screen.table(&["CLAIM", "NODE", "AGE", "TRIGGERED", "DEADLINE"], rows.collect()));
+    if pool.candidates.len() > LISTED {
+        let _ = writeln!(text, "and {} more; -o json has all", pool.candidates.len() - LISTED);
+    }
 }
 
 fn candidate_created(candidate: &super::model::Due, now: Time) -> Time {

@@ -16,6 +16,8 @@ const HEADERS: [&str; 10] = ["POOL", "POLICY", "WINDOW", "A", "K", "C", "IN FLIG
 const FAR: TimeDelta = TimeDelta::days(390);
 /// On a narrower terminal cells are shortened.
 const ROOMY: u16 = 130;
+/// What is left out on a terminal that is narrower still: `plan POOL` tells it.
+const SPARE: [&str; 4] = ["K", "C", "A", "POLICY"];
 const WIDE: [&str; 6] = ["NODES", "P", "LEAD", "T_ROT", "GATES", "NEXT STEP"];
 
 /// All pools; what stands beside the table goes below it.
@@ -27,7 +29,7 @@ pub fn text(plan: &Plan, wide: bool, screen: Screen, reader: Reader) -> String {
     }
     let narrow = screen.width.is_some_and(|width| width < ROOMY);
     let rows = plan.pools.iter().map(|pool| row(pool, wide, narrow, now, reader)).collect();
-    let mut text = screen.table(&headers, rows);
+    let mut text = screen.table_without(&headers, rows, if wide { &[] } else { &SPARE });
     if plan.pools.is_empty() && plan.errors.is_empty() {
         text.push_str("There is no NodePool.\n");
     }
@@ -54,7 +56,7 @@ fn row(pool: &Pool, wide: bool, narrow: bool, now: Time, reader: Reader) -> Vec<
         text(derivation.map(|derived| derived.age_threshold.clone().unwrap_or_else(|| "never".into()))),
         text(derivation.map(|derived| derived.min_rotation_chances.to_string())),
         text(derivation.map(|derived| derived.capacity.to_string())),
-        text(pool.in_flight.as_ref().map(|flight| format!("{} {}", flight.claim, flight.state))),
+        text(pool.in_flight.as_ref().map(|flight| if narrow { flight.state.into() } else { format!("{} {}", flight.claim, flight.state) })),
         Styled(
             if pool.policy.is_some() { pool.due.to_string() } else { "-".into() },
             if pool.due > 0 { Tone::Doubtful } else { Tone::Plain },
@@ -87,7 +89,7 @@ fn policy(pool: &Pool) -> Styled {
 pub fn window(pool: &Pool, now: Time, reader: Reader) -> Styled {
     let Some(zone) = pool.times.zone else { return Styled::plain("-") };
     match (pool.times.closes, pool.times.opens) {
-        (Some(closes), _) if closes - now >= FAR => Styled("open always".into(), Tone::Good),
+        (Some(closes), _) if closes - now >= FAR => Styled("always open".into(), Tone::Good),
         (Some(closes), _) => Styled(format!("open until {}", reader.moment(closes, zone, now)), Tone::Good),
         (None, Some(opens)) => Styled::plain(reader.moment(opens, zone, now)),
         (None, None) => Styled("never opens".into(), Tone::Bad),

@@ -12,9 +12,13 @@ use crate::{
     kube::lease::LastPass,
 };
 
+/// On a narrower terminal cells are shortened.
+const ROOMY: u16 = 110;
+
 /// Everything, what is in flight first.
 pub fn text(status: &Status, wide: bool, screen: Screen, reader: Reader) -> String {
     let now = parse_annotation(&status.now).unwrap_or_default();
+    let reader = Some(reader).filter(|_| screen.width.is_none_or(|width| width >= ROOMY));
     let mut text = String::new();
     if status.in_flight.is_empty() {
         text.push_str("No rotation is in flight.\n");
@@ -23,7 +27,11 @@ pub fn text(status: &Status, wide: bool, screen: Screen, reader: Reader) -> Stri
     if wide {
         headers.push("NEXT");
     }
-    text.push_str(&screen.table(&headers, status.in_flight.iter().map(|one| flight(one, wide, now, reader)).collect()));
+    text.push_str(&screen.table_without(
+        &headers,
+        status.in_flight.iter().map(|one| flight(one, wide, now, reader)).collect(),
+        &["ATTEMPT"],
+    ));
     for flight in &status.in_flight {
         let tone = if flight.stuck {
             Tone::Bad
@@ -49,7 +57,7 @@ pub fn text(status: &Status, wide: bool, screen: Screen, reader: Reader) -> Stri
     text
 }
 
-fn flight(flight: &Flight, wide: bool, now: Time, reader: Reader) -> Vec<Styled> {
+fn flight(flight: &Flight, wide: bool, now: Time, reader: Option<Reader>) -> Vec<Styled> {
     let [since, until, deadline] = flight.times;
     let state = match (flight.stuck, flight.blocked) {
         (true, _) => Styled(format!("{}, stuck", flight.state), Tone::Bad),
@@ -72,7 +80,7 @@ fn flight(flight: &Flight, wide: bool, now: Time, reader: Reader) -> Vec<Styled>
     row
 }
 
-fn failed(failed: &Failed, now: Time, reader: Reader) -> Vec<Styled> {
+fn failed(failed: &Failed, now: Time, reader: Option<Reader>) -> Vec<Styled> {
     let [failed_at, backoff, deadline] = failed.times;
     let again = match (backoff, failed.state) {
         (None, "failed") => Styled::plain("when a start is due"),
@@ -108,8 +116,9 @@ fn ago(time: Option<Time>, now: Time) -> Styled {
     Styled::plain(time.map_or("-".into(), |time| distance(time, now)))
 }
 
-fn moment(time: Option<Time>, now: Time, reader: Reader) -> Styled {
-    Styled::plain(time.map_or("-".into(), |time| reader.here(time, now)))
+/// On a narrow terminal only how far it is.
+fn moment(time: Option<Time>, now: Time, reader: Option<Reader>) -> Styled {
+    Styled::plain(time.map_or("-".into(), |time| reader.map_or_else(|| distance(time, now), |reader| reader.here(time, now))))
 }
 
 /// Whether a pass is at work, how the last one ended, and whether one should have come since.

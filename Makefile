@@ -27,9 +27,9 @@ demo: ## Watch real Karpenter replace simulated Nodes, for about three minutes
 	@$(BUILT)/demo $(BUILT)/noderotation
 
 .PHONY: bench
-bench: ## Measure CPU and memory of an idle pass over 100 NodeClaims, beside a client that only lists
+bench: ## Measure an idle pass over 100 NodeClaims, and a plan over 1,000, beside clients that only list
 	@tests/tools/build
-	@cargo bench --workspace --bench idle
+	@cargo bench --workspace --bench idle --bench plan
 
 .PHONY: soak
 soak: ## Play SEEDS=2000 embedded worlds with faults and operators; SEED=N repeats one of them, with its log

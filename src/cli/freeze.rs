@@ -8,6 +8,7 @@ use clap::Args;
 use super::{
     ExitCode, complete,
     consent::ConsentArgs,
+    only::Only,
     reach::{self, Ended, ReachArgs, fail, failed},
     span,
     when::Reader,
@@ -122,7 +123,9 @@ async fn open(reach: &ReachArgs, stop: &Stop) -> Result<Session, Ended> {
 }
 
 fn find<'a>(view: &'a View, name: &str) -> Result<&'a NodePool, Ended> {
-    view.pools.get(name).ok_or_else(|| fail(ExitCode::Failed, &format!("there is no NodePool {name}; `noderotation plan` lists them")))
+    let missing =
+        || Only::Pool(name).missing(view).unwrap_or_else(|| format!("NodePool {name} can't be read; `noderotation plan` says why"));
+    view.pools.get(name).ok_or_else(|| fail(ExitCode::Failed, &missing()))
 }
 
 /// Writes to the version that was shown; the time for thinking is not the first session's.

@@ -7,14 +7,12 @@ use clap::Args;
 use super::{
     ExitCode, complete,
     only::OnlyArgs,
-    reach::{self, Ended, ReachArgs, Reached, fail, failed},
+    reach::{self, Ended, Look, ReachArgs, Reached, fail},
     screen::{Format, OutputArgs, Screen, structured},
     when::Reader,
 };
 use crate::{
-    cluster::Cluster,
     kube::stop::Stop,
-    pass,
     rotation::{decide::decide, scene::Config},
 };
 
@@ -80,16 +78,13 @@ async fn plan(args: PlanArgs, stop: &Stop) -> Result<ExitCode, Ended> {
 }
 
 async fn look(args: &PlanArgs, reached: &Reached, stop: &Stop) -> Result<Plan, Ended> {
-    let session = args.reach.session(reached, stop).await?;
     let max_in_flight = args.max_in_flight.map(NonZeroUsize::get);
     let config = Config { rehearse: args.rehearse, max_in_flight, ..args.reach.config() };
-    let (view, lease) = futures::join!(pass::view(&session, &config), session.lease());
-    let view = view.map_err(|failure| failed(&failure))?;
+    let Look { view, lease, now } = args.reach.look(reached, stop, &config).await?;
     let only = args.only.and(args.pool.as_deref());
     if let Some(missing) = only.missing(&view) {
         return Err(fail(ExitCode::Failed, &missing));
     }
-    let now = session.now();
     let mut plan = Plan::of(&view, &decide(&view, now, &config), now, &config, only);
     // Who may not read Leases still gets the plan.
     plan.lease_holder = lease.ok().flatten().and_then(|record| record.held(now)).map(|held| held.to_string());

@@ -7,17 +7,21 @@ use clap::{Args, builder::NonEmptyStringValueParser};
 
 use super::{ExitCode, connect::ConnectOptions, run::DEFAULT_PLACEHOLDER_IMAGE, span};
 use crate::{
-    api::keys::DEFAULT_NAMESPACE,
-    cluster::Failure,
+    api::{keys::DEFAULT_NAMESPACE, time::Time},
+    cluster::{Cluster, Failure},
     kube::{
         call::chain,
         connect::{Target, reach},
+        lease::Record,
+        preflight::PreflightError,
         session::{Session, Terms},
         stop::{Signal, Stop},
     },
+    pass,
     report::log,
     rotation::scene::Config,
     surge::PlaceholderSettings,
+    view::View,
 };
 
 /// How long one command may use the cluster.
@@ -74,10 +78,43 @@ impl ReachArgs {
     /// # Errors
     /// Ends where it isn't so.
     pub async fn session(&self, reached: &Reached, stop: &Stop) -> Result<Session, Ended> {
+        let opened = Session::open(reached.client.clone(), self.terms(stop)).await;
+        opened.map_err(|error| reached.not_ready(&error))
+    }
+
+    fn terms(&self, stop: &Stop) -> Terms {
         let request_timeout = self.connect.request_timeout.map(|limit| limit.to_std().unwrap_or_default());
-        let terms = Terms { namespace: self.namespace.clone(), deadline: BUDGET, request_timeout, stop: stop.clone() };
-        let opened = Session::open(reached.client.clone(), terms).await;
-        opened.map_err(|error| fail(ExitCode::NotConnected, &format!("{}: {}", reached.server, chain(&error))))
+        Terms { namespace: self.namespace.clone(), deadline: BUDGET, request_timeout, stop: stop.clone() }
+    }
+
+    /// All that a pass would see, and the Lease; one round of requests quicker than a session that is proven first.
+    ///
+    /// # Errors
+    /// Ends where something can't be read; the Lease may be unreadable.
+    pub async fn look(&self, reached: &Reached, stop: &Stop, config: &Config) -> Result<Look, Ended> {
+        let session = Session::unproven(reached.client.clone(), self.terms(stop));
+        let (proven, view, lease) = futures::join!(session.prove(), pass::view(&session, config), session.lease());
+        // It says better what is missing.
+        proven.map_err(|error| reached.not_ready(&error))?;
+        let view = view.map_err(|failure| failed(&failure))?;
+        Ok(Look { view, lease, now: session.now() })
+    }
+}
+
+/// What was seen.
+#[derive(Debug)]
+pub struct Look {
+    /// All that a pass would see.
+    pub view: View,
+    /// The Lease.
+    pub lease: Result<Option<Record>, Failure>,
+    /// The server's time.
+    pub now: Time,
+}
+
+impl Reached {
+    fn not_ready(&self, error: &PreflightError) -> Ended {
+        fail(ExitCode::NotConnected, &format!("{}: {}", self.server, chain(error)))
     }
 }
 

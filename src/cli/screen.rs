@@ -43,6 +43,8 @@ pub struct OutputArgs {
 pub struct Screen {
     /// Its columns; `None` where there is no terminal: nothing is wrapped then.
     pub width: Option<u16>,
+    /// Its lines, where there is a terminal.
+    pub height: Option<u16>,
     /// Whether colour may be used.
     pub colour: bool,
     /// Whether tables have headers.
@@ -54,8 +56,9 @@ impl Screen {
     pub fn stdout(headers: bool) -> Self {
         let terminal = std::io::stdout().is_terminal();
         let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        let width = terminal.then(terminal_size::terminal_size).flatten().map(|(terminal_size::Width(width), _)| width);
-        Self { width, colour: terminal && !no_colour, headers }
+        let size = terminal.then(terminal_size::terminal_size).flatten();
+        let size = size.map(|(terminal_size::Width(width), terminal_size::Height(height))| (width, height));
+        Self { width: size.map(|size| size.0), height: size.map(|size| size.1), colour: terminal && !no_colour, headers }
     }
 
     /// A table of these rows under these headers; nothing for no row.
@@ -107,6 +110,16 @@ impl Screen {
         format!("{}\n", table.trim_fmt())
     }
 
+    /// Only the lines that the terminal can show at once, and how many there are more.
+    pub fn cut(self, text: &str) -> String {
+        let (lines, room) = (text.lines().count(), self.height.map_or(usize::MAX, usize::from).saturating_sub(1).max(1));
+        if lines <= room {
+            return text.to_owned();
+        }
+        let first: String = text.lines().take(room - 1).map(|line| format!("{line}\n")).collect();
+        format!("{first}... and {} more lines\n", lines - (room - 1))
+    }
+
     /// Text in this tone.
     pub fn paint(self, text: &str, tone: Tone) -> String {
         let code = match tone {
@@ -118,6 +131,16 @@ impl Screen {
             Tone::Faint => "2",
         };
         if self.colour && !code.is_empty() { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
+    }
+
+    /// Each line wrapped by itself, its further lines two columns further in.
+    pub fn wrap_lines(self, text: &str) -> String {
+        let wrap = |line: &str| {
+            let inner = line.trim_start();
+            let indent = line.len() - inner.len();
+            format!("{}{}\n", " ".repeat(indent), self.wrap(inner, indent + 2))
+        };
+        text.lines().map(wrap).collect()
     }
 
     /// Text wrapped at words to the width, further lines indented.
@@ -210,4 +233,42 @@ pub fn structured(value: &impl Serialize, yaml: bool) -> Result<String, String> 
         return serde_yaml_ng::to_string(value).map_err(|error| error.to_string());
     }
     serde_json::to_string_pretty(value).map(|text| text + "\n").map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SCREEN: Screen = Screen { width: Some(26), height: Some(4), colour: false, headers: true };
+
+    fn row(cells: [&str; 3]) -> Vec<Styled> {
+        cells.map(Styled::plain).into()
+    }
+
+    #[test]
+    fn a_column_is_left_out_before_a_word_is_broken() {
+        let rows = || vec![row(["payments", "nights", "in 3h"])];
+        let headers = ["POOL", "POLICY", "WINDOW"];
+        let told = SCREEN.table_without(&headers, rows(), &["POLICY"]);
+        assert_eq!(told, "POOL      POLICY  WINDOW\npayments  nights  in 3h\n", "it fits");
+        let narrow = Screen { width: Some(20), ..SCREEN };
+        assert_eq!(narrow.table_without(&headers, rows(), &["POLICY"]), "POOL      WINDOW\npayments  in 3h\n");
+        assert!(narrow.table(&headers, rows()).contains("payments"), "the first column stays whole");
+        assert_eq!(Screen { width: None, ..SCREEN }.table_without(&headers, rows(), &["POLICY"]), told, "a pipe takes everything");
+    }
+
+    #[test]
+    fn each_line_is_wrapped_with_its_own_indent() {
+        let screen = Screen { width: Some(30), ..SCREEN };
+        let told = screen.wrap_lines("one\n  1. two three four five six seven\n");
+        assert_eq!(told, "one\n  1. two three four five six\n    seven\n");
+    }
+
+    #[test]
+    fn what_is_watched_is_cut_to_the_terminal() {
+        assert_eq!(SCREEN.cut("a\nb\nc\n"), "a\nb\nc\n");
+        assert_eq!(SCREEN.cut("a\nb\nc\nd\n"), "a\nb\n... and 2 more lines\n");
+        assert_eq!(Screen { height: Some(1), ..SCREEN }.cut("a\nb\n"), "... and 2 more lines\n");
+        assert_eq!(Screen { height: None, ..SCREEN }.cut("a\nb\nc\nd\ne\n"), "a\nb\nc\nd\ne\n");
+    }
 }

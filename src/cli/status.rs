@@ -7,11 +7,11 @@ use clap::Args;
 use super::{
     ExitCode, complete,
     only::OnlyArgs,
-    reach::{self, Ended, ReachArgs, Reached, fail, failed},
+    reach::{self, Ended, Look, ReachArgs, Reached, fail},
     screen::{Format, OutputArgs, Screen, structured},
     when::Reader,
 };
-use crate::{cluster::Cluster, kube::stop::Stop, pass, rotation::decide::decide};
+use crate::{kube::stop::Stop, rotation::decide::decide};
 
 pub mod model;
 mod table;
@@ -53,29 +53,41 @@ pub fn run(args: StatusArgs) -> ExitCode {
 
 async fn status(args: StatusArgs, stop: &Stop) -> Result<ExitCode, Ended> {
     let reached = args.reach.client().await?;
-    let screen = Screen::stdout(!args.output.no_headers);
+    let mut shown = false;
     loop {
-        let status = look(&args, &reached, stop).await?;
+        let status = match look(&args, &reached, stop).await {
+            Ok(status) => status,
+            // It has said why; whoever watches wants to see when it is over.
+            Err(_) if shown && args.watch && stop.requested().is_none() => {
+                pause(stop).await;
+                continue;
+            }
+            Err(ended) => return Err(ended),
+        };
+        // The terminal may have another size by now.
+        let screen = Screen::stdout(!args.output.no_headers);
         let text = render(&status, args.output.output, screen, Reader::Here).map_err(|why| fail(ExitCode::Failed, &why))?;
         // Home, and clear what is below: no flicker.
-        let text = if args.watch && screen.width.is_some() { format!("\u{1b}[H\u{1b}[J{text}") } else { text };
+        let text = if args.watch && screen.width.is_some() { format!("\u{1b}[H\u{1b}[J{}", screen.cut(&text)) } else { text };
         let printed = super::print(&text);
-        if !args.watch || printed != ExitCode::Done {
+        shown = true;
+        if !args.watch || printed != ExitCode::Done || pause(stop).await {
             return Ok(printed);
-        }
-        tokio::select! {
-            () = tokio::time::sleep(PAUSE) => {}
-            _ = stop.wait() => return Ok(ExitCode::Done),
         }
     }
 }
 
+/// Until the next look; `true` where a signal has come.
+async fn pause(stop: &Stop) -> bool {
+    tokio::select! {
+        () = tokio::time::sleep(PAUSE) => false,
+        _ = stop.wait() => true,
+    }
+}
+
 async fn look(args: &StatusArgs, reached: &Reached, stop: &Stop) -> Result<Status, Ended> {
-    let session = args.reach.session(reached, stop).await?;
     let config = args.reach.config();
-    let (view, lease) = futures::join!(pass::view(&session, &config), session.lease());
-    let view = view.map_err(|failure| failed(&failure))?;
-    let now = session.now();
+    let Look { view, lease, now } = args.reach.look(reached, stop, &config).await?;
     let only = args.only.and(args.pool.as_deref());
     if let Some(missing) = only.missing(&view) {
         return Err(fail(ExitCode::Failed, &missing));

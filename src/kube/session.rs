@@ -91,12 +91,26 @@ impl Session {
     /// # Errors
     /// [`PreflightError`].
     pub async fn open(client: kube::Client, terms: Terms) -> Result<Self, PreflightError> {
+        let session = Self::unproven(client, terms);
+        session.prove().await?;
+        Ok(session)
+    }
+
+    /// The preflight, which also sets the clock.
+    ///
+    /// # Errors
+    /// [`PreflightError`].
+    pub async fn prove(&self) -> Result<(), PreflightError> {
+        preflight(&self.api).await
+    }
+
+    /// One without preflight and with the local clock, for a command that only looks: it can do the preflight beside its lists.
+    pub fn unproven(client: kube::Client, terms: Terms) -> Self {
         let mut api = Api::new(client, terms.deadline, terms.stop);
         if let Some(limit) = terms.request_timeout {
             api = api.limited(limit);
         }
-        preflight(&api).await?;
-        Ok(Self {
+        Self {
             guard: Guard { api: api.clone(), lease: None },
             api,
             faults: Faults::from_env(),
@@ -104,7 +118,7 @@ impl Session {
             identity: lease::identity(),
             pass: format!("{:016x}", rand::random::<u64>()),
             said: Said::default(),
-        })
+        }
     }
 
     /// Takes the Lease, so that writes are allowed; waits for as long as `patience` while another holds it. `Some`: it is

@@ -28,7 +28,7 @@ spec:
       terminationGracePeriod: 1h
 ";
 
-const PIPE: Screen = Screen { width: None, colour: false, headers: true };
+const PIPE: Screen = Screen { width: None, height: None, colour: false, headers: true };
 
 fn terms() -> Terms {
     Terms { now: parse_annotation("2026-11-30T07:00:00Z").unwrap(), cadence: TimeDelta::minutes(1), nodes: 0, lifetime: None }

@@ -4,7 +4,7 @@ use crate::{
     fixture::{self, NOW},
 };
 
-const SCREEN: Screen = Screen { width: Some(120), colour: false, headers: true };
+const SCREEN: Screen = Screen { width: Some(120), height: None, colour: false, headers: true };
 
 fn plan(pool: Option<&str>) -> Plan {
     let view = fixture::view();

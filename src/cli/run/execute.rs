@@ -10,7 +10,7 @@ use std::{
 use chrono::TimeDelta;
 
 use super::{
-    super::{ExitCode, connect::ConnectOptions},
+    super::{ExitCode, connect::ConnectOptions, screen::Screen},
     RunOptions, steps,
 };
 use crate::{
@@ -207,7 +207,7 @@ async fn dry_run(session: &Session, config: &Config) -> Ended {
     match view {
         Ok(view) => {
             let decision = decide(&view, session.now(), config);
-            let printed = super::super::print(&steps::text(&decision));
+            let printed = super::super::print(&Screen::stdout(true).wrap_lines(&steps::text(&decision)));
             let failed = !decision.errors.is_empty() || !view.unreadable.is_empty();
             Ended::quiet(if failed { ExitCode::Failed } else { printed })
         }

@@ -215,7 +215,11 @@ fn flight(view: &View, pool: &str, step: &Step, now: Time) -> Option<Flight> {
         since: when::json(flight.since),
         attempt: claim.map_or(0, |claim| retry_count(&claim.metadata)).saturating_add(1),
         next: step.action.code,
-        waiting_for: if flight.waiting_for.is_empty() { step.action.detail.clone() } else { flight.waiting_for.clone() },
+        waiting_for: if flight.waiting_for.is_empty() {
+            format!("the next pass: {}", step.action.detail)
+        } else {
+            flight.waiting_for.clone()
+        },
         until: when::json(until),
         deadline: when::json(deadline),
         blocked: step.assessment.drain_blocked,

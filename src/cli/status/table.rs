@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// On a narrower terminal cells are shortened.
-const ROOMY: u16 = 110;
+const ROOMY: u16 = 130;
 
 /// Everything, what is in flight first.
 pub fn text(status: &Status, wide: bool, screen: Screen, reader: Reader) -> String {
@@ -50,8 +50,8 @@ pub fn text(status: &Status, wide: bool, screen: Screen, reader: Reader) -> Stri
     }
     if !status.outcomes.is_empty() {
         let rows = status.outcomes.iter().map(|one| outcomes(one, now)).collect();
-        let headers = ["POOL", "ROTATED", "FAILED", "EXPIRED", "FORCED", "MISSED WINDOWS", "LAST ROTATED", "LAST FAILED"];
-        let _ = write!(text, "\n{}", screen.table(&headers, rows));
+        let headers = ["POOL", "ROTATED", "FAILED", "EXPIRED", "FORCED", "MISSED", "LAST ROTATED", "LAST FAILED"];
+        let _ = write!(text, "\n{}", screen.table_without(&headers, rows, &["LAST FAILED", "LAST ROTATED"]));
     }
     let _ = writeln!(text, "\n{}", screen.wrap(&passes(status, now, screen), 0));
     text

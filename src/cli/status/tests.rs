@@ -7,7 +7,7 @@ use crate::{
     kube::lease::{LastPass, Record},
 };
 
-const SCREEN: Screen = Screen { width: Some(120), colour: false, headers: true };
+const SCREEN: Screen = Screen { width: Some(120), height: None, colour: false, headers: true };
 
 fn status(lease: Result<Option<Record>, String>) -> Status {
     let view = fixture::view();

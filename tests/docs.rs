@@ -8,6 +8,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
+#[allow(dead_code, reason = "shared with the tests that run the commands")]
+#[path = "delivery/commands.rs"]
+mod commands;
+
+use commands::{BY_NOBODY, RunBy, commands, pages};
 use noderotation::{
     api::{
         events::{Kind as EventKind, Lasting, REASONS},
@@ -106,13 +111,9 @@ fn state_is_documented() {
 
 #[test]
 fn every_link_leads_to_a_file() {
-    let mut documents = vec![root().join("README.md"), root().join("kustomize/components/README.md")];
-    for folder in ["docs", "docs/runbook"] {
-        documents.extend(fs::read_dir(root().join(folder)).unwrap().map(|entry| entry.unwrap().path()));
-    }
-    let broken: Vec<String> = documents
+    let broken: Vec<String> = pages(&root())
         .into_iter()
-        .filter(|path| path.extension().is_some_and(|extension| extension == "md"))
+        .map(|page| root().join(page))
         .flat_map(|path| {
             let text = fs::read_to_string(&path).unwrap();
             let broken: Vec<String> =
@@ -145,6 +146,25 @@ fn anchor(line: &str) -> Option<String> {
     let heading = line.strip_prefix('#')?.trim_start_matches('#').strip_prefix(' ')?;
     let kept = heading.to_lowercase().chars().filter(|next| next.is_alphanumeric() || " -_".contains(*next)).collect::<String>();
     Some(kept.replace(' ', "-"))
+}
+
+#[test]
+fn every_command_is_run_by_a_test() {
+    let commands = commands(&root());
+    assert!(commands.len() > 50, "{commands:#?}");
+    let by_none: Vec<String> = commands
+        .iter()
+        .filter(|command| command.run_by().is_none())
+        .map(|command| format!("{}: {}", command.page.display(), command.text))
+        .collect();
+    assert!(by_none.is_empty(), "\nhave a test run it (tests/delivery/commands.rs says which can):\n  {}\n", by_none.join("\n  "));
+    for (command, why) in BY_NOBODY {
+        assert!(commands.iter().any(|other| other.text == command), "no page has {command:?} any more ({why})");
+    }
+    let checks = fs::read_to_string(root().join("tests/tools/test")).unwrap();
+    for command in commands.iter().filter(|command| command.run_by() == Some(RunBy::Checks)) {
+        assert!(checks.contains(&command.text), "tests/tools/test doesn't run {:?}", command.text);
+    }
 }
 
 #[test]

@@ -1,64 +1,26 @@
-//! Every kustomization is applied to a real API server. The CronJob controller makes a Job of it, and that a Pod, which
+//! What is installed is applied to a real API server. The CronJob controller makes a Job of it, and that a Pod, which
 //! admission has to accept; the program is run with exactly that Pod's arguments and environment until a node is rotated.
 
-use std::{
-    path::{Path, PathBuf},
-    process::Command,
-    time::Duration,
-};
+use std::{path::PathBuf, time::Duration};
 
 use control_plane::{ControlPlane, Options, Pool, Pushgateway};
 use serde_json::{Value, json};
 
 use crate::{
-    blocks, list,
+    kustomizations::{COMPONENTS, composed, monitoring_crds},
+    list,
     passes::{NAMESPACE, Pass, Passes},
     policy::policy,
     root,
 };
-
-const CONTAINER: &str = "/spec/jobTemplate/spec/template/spec/containers/0";
-
-/// A folder with a kustomization as `kustomize/components/README.md` shows it, with these components only; beside it
-/// `noderotation`, the project.
-fn composed(components: &[&str]) -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    let [kustomization, settings] = &blocks(&root().join("kustomize/components/README.md"), "yaml")[..] else { panic!("two blocks") };
-    let is_left_out = |line: &str| line.split_once("components/").is_some_and(|(_, name)| !components.contains(&name));
-    let kept: Vec<&str> = kustomization.lines().filter(|line| !is_left_out(line)).collect();
-    std::fs::write(folder.path().join("kustomization.yaml"), kept.join("\n")).unwrap();
-    std::fs::write(folder.path().join("settings.yaml"), settings).unwrap();
-    std::os::unix::fs::symlink(root(), folder.path().join("noderotation")).unwrap();
-    folder
-}
-
-const COMPONENTS: [&str; 5] = ["image-mirror", "pull-secrets", "cadence", "cluster-label", "max-in-flight"];
-
-/// What `kubectl` prints when it is asked to try this and not do it; both streams, of which the second has the warnings.
-fn dry_run(plane: &ControlPlane, folder: &Path) -> (bool, String, String) {
-    let mut kubectl = plane.kubectl();
-    kubectl.args(["apply", "--server-side", "--dry-run=server", "--force-conflicts", "--kustomize"]).arg(folder);
-    let output = kubectl.output().unwrap();
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    (output.status.success(), text(&output.stdout), text(&output.stderr))
-}
-
-async fn ready(passes: &Passes) {
-    let made = Command::new(root().join("tests/tools/monitoring-crds")).status().unwrap();
-    assert!(made.success());
-    let crds = root().join("target/monitoring-crds").display().to_string();
-    passes.plane.run_kubectl(&["apply", "--server-side", "--filename", &crds], "").await.unwrap();
-    passes.plane.run_kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"], "").await.unwrap();
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_shipped_is_accepted_and_its_pods_rotate_nodes() {
     let options = Options { pod_ready_delay: Duration::ZERO, ..Options::default() };
     let (passes, gateway) = tokio::join!(Passes::start(options), Pushgateway::start());
     let gateway = gateway.unwrap();
-    ready(&passes).await;
+    monitoring_crds(&passes.plane).await;
     let all = composed(&COMPONENTS);
-    tried(&passes.plane, all.path());
 
     let pool = Pool::new("web").label("rotate", "web").expire_after("720h").termination_grace_period("10m");
     passes.plane.part_filled_fleet(&pool, 1).await.unwrap();
@@ -82,85 +44,6 @@ async fn what_is_shipped_is_accepted_and_its_pods_rotate_nodes() {
     played(&passes, &gateway, pod.as_ref()).await;
     let metrics = gateway.metrics().await.unwrap();
     assert!(metrics.lines().any(|line| line.starts_with("noderotation_candidates{cluster=\"blue\"")), "{metrics}");
-    documented(&passes).await;
-}
-
-/// Every `kubectl` line of the documents works, with names filled in; those that need a kubelet, another folder, or that
-/// remove things (they have a test of their own) are only counted.
-async fn documented(passes: &Passes) {
-    let mut pages = vec![root().join("README.md")];
-    for folder in ["docs", "docs/runbook"] {
-        pages.extend(std::fs::read_dir(root().join(folder)).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_file()));
-    }
-    let claim = passes.plane.node_claims_of("web").await.unwrap().remove(0);
-    let (node, claim) = (claim.data["status"]["nodeName"].as_str().unwrap().to_owned(), claim.metadata.name.unwrap());
-    let mut run = 0;
-    for page in pages {
-        for line in blocks(&page, "sh").iter().flat_map(|block| block.lines()) {
-            let line = line.split(" #").next().unwrap().trim();
-            let elsewhere = [" logs ", " port-forward ", " delete ", "-k ", "$"].iter().any(|part| line.contains(part));
-            if !line.starts_with("kubectl ") || elsewhere {
-                continue;
-            }
-            let mut bash = Command::new("bash");
-            let kubectl = passes.plane.kubectl();
-            let script = line
-                .replace("kubectl", &kubectl.get_program().to_string_lossy())
-                .replace("NAME", &claim)
-                .replace("NODE", &node)
-                .replace("POOL", "web");
-            let output =
-                bash.args(["-c", &script]).envs(kubectl.get_envs().filter_map(|(name, value)| Some((name, value?)))).output().unwrap();
-            assert!(output.status.success(), "{}: {line}\n{}", page.display(), String::from_utf8_lossy(&output.stderr));
-            run += 1;
-        }
-    }
-    assert!(run > 12, "{run}");
-}
-
-/// All kustomizations, one by one, as the API server judges them; and what their components say.
-fn tried(plane: &ControlPlane, all: &Path) {
-    let names = ["crds", "cronjob", "kustomize/base", "kustomize/without-cronjob"].map(|name| root().join(name));
-    let overlays = std::fs::read_dir(root().join("kustomize/overlays")).unwrap().map(|entry| entry.unwrap().path());
-    for folder in names.into_iter().chain(overlays).chain([all.into()]) {
-        let (accepted, done, told) = dry_run(plane, &folder);
-        assert!(accepted && told.is_empty() && done.contains("serverside-applied (server dry run)"), "{}: {done}{told}", folder.display());
-    }
-    for component in COMPONENTS {
-        let folder = composed(&[component]);
-        let (accepted, _, told) = dry_run(plane, folder.path());
-        assert!(accepted && told.is_empty(), "{component}: {told}");
-    }
-    let rendered = plane.kubectl().args(["kustomize"]).arg(all).output().unwrap();
-    let rendered = String::from_utf8(rendered.stdout).unwrap();
-    for (count, part) in [
-        (1, "image: registry.example.com/mirror/noderotation:0.1.0\n"),
-        (1, "image: registry.example.com/mirror/prometheus/pushgateway:"),
-        (1, "name: NODEROTATION_PLACEHOLDER_IMAGE\n              value: registry.example.com/mirror/pause:"),
-        (2, "imagePullSecrets:\n"),
-        (1, "name: NODEROTATION_IMAGE_PULL_SECRET\n              value: mirror\n"),
-        (1, "schedule: '*/2 * * * *'\n"),
-        (1, "name: NODEROTATION_CADENCE\n              value: 2m\n"),
-        (1, "name: NODEROTATION_GROUPING\n              value: cluster=blue\n"),
-        (1, "name: NODEROTATION_MAX_IN_FLIGHT\n              value: \"2\"\n"),
-        (0, "set-by-settings"),
-        (0, "noderotation-settings"),
-    ] {
-        assert_eq!(rendered.matches(part).count(), count, "{part}\n{rendered}");
-    }
-    warned(plane);
-}
-
-/// That a clean dry run says something: a Pod template that `restricted` refuses is warned of.
-fn warned(plane: &ControlPlane) {
-    let folder = tempfile::tempdir().unwrap();
-    std::os::unix::fs::symlink(root(), folder.path().join("noderotation")).unwrap();
-    let patch = json!([{"op": "remove", "path": format!("{CONTAINER}/securityContext/capabilities")}]);
-    let kustomization =
-        json!({"resources": ["noderotation/kustomize/base"], "patches": [{"target": {"kind": "CronJob"}, "patch": patch.to_string()}]});
-    std::fs::write(folder.path().join("kustomization.yaml"), kustomization.to_string()).unwrap();
-    let (_, _, told) = dry_run(plane, folder.path());
-    assert!(told.contains("would violate PodSecurity \"restricted"), "{told}");
 }
 
 /// The next Pod that the CronJob comes to.

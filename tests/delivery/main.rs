@@ -3,7 +3,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod alerting;
+mod commands;
 mod cronjob;
+mod documented;
+mod kustomizations;
 #[allow(dead_code, reason = "shared with the cluster tests")]
 #[path = "../cluster/passes.rs"]
 mod passes;

@@ -15,10 +15,20 @@ use crate::{
     root,
 };
 
-/// A command of `docs/uninstall.md`, by something that stands in it.
-fn documented(part: &str) -> String {
-    let found = blocks(&root().join("docs/uninstall.md"), "sh").into_iter().find(|block| block.contains(part));
-    found.unwrap_or_else(|| panic!("docs/uninstall.md has no {part}"))
+/// The commands of `docs/uninstall.md`, all of them.
+struct Documented {
+    policies: String,
+    /// What is still marked, and what is still in flight.
+    left: [String; 2],
+    rest: String,
+    clean_up: String,
+}
+
+fn documented() -> Documented {
+    let all: [String; 4] = blocks(&root().join("docs/uninstall.md"), "sh").try_into().expect("four blocks: a new one has to be run here");
+    let [policies, left, rest, clean_up] = all;
+    let left: Vec<String> = left.lines().map(str::to_owned).collect();
+    Documented { policies, left: left.try_into().expect("two lines"), rest, clean_up }
 }
 
 /// Runs it as a person would, in the project's folder.
@@ -88,27 +98,26 @@ async fn removed_in_the_middle_of_rotations_it_leaves_nothing_behind() {
         assert!(left.iter().any(|item| item.ends_with(key)), "{key}: {left:#?}");
     }
 
+    let Documented { policies, left: [marked, anchored], rest, clean_up } = documented();
     // At once.
-    shell(&passes, &documented("kubectl delete -k"));
+    shell(&passes, &rest);
     assert_eq!(installed(&passes).await, Vec::<String>::new());
-    shell(&passes, &documented("has() {"));
+    shell(&passes, &clean_up);
     nothing_left(&passes).await;
     // The same again has nothing to do, and is no error.
-    shell(&passes, &documented("has() {"));
+    shell(&passes, &clean_up);
 
     // In order. `slow` can't end, so its policy isn't brought back.
     passes.plane.apply_kustomization(&root().join("kustomize/base")).await.unwrap();
     passes.plane.kubeconfig_for(NAMESPACE, "noderotation").await.unwrap();
     passes.plane.apply_objects(&[policy("web")]).await.unwrap();
     waits(&passes).await;
-    shell(&passes, &documented("delete rotationpolicies"));
-    let (marked, anchored) =
-        documented("noderotation.io/marked").split_once('\n').map(|(one, two)| (one.to_owned(), two.to_owned())).unwrap();
+    shell(&passes, &policies);
     assert_ne!(shell(&passes, &marked), "");
     assert_ne!(shell(&passes, &anchored), "");
     let settled = async |_: &_| shell(&passes, &marked).is_empty() && shell(&passes, &anchored).is_empty();
     passes.until("nothing is in flight", Duration::from_secs(60), settled).await;
-    shell(&passes, &documented("kubectl delete -k"));
+    shell(&passes, &rest);
     assert_eq!(installed(&passes).await, Vec::<String>::new());
     assert_eq!(passes.leftovers().await, Vec::<String>::new());
 }

@@ -35,12 +35,13 @@ pub(crate) struct Ports {
     etcd_peer: u16,
     karpenter_metrics: u16,
     karpenter_health: u16,
+    kubelet: u16,
 }
 
 impl Ports {
     pub(crate) fn free() -> Result<Ports, Error> {
-        let [api, etcd, etcd_peer, karpenter_metrics, karpenter_health] = free_ports()?;
-        Ok(Ports { api, etcd, etcd_peer, karpenter_metrics, karpenter_health })
+        let [api, etcd, etcd_peer, karpenter_metrics, karpenter_health, kubelet] = free_ports()?;
+        Ok(Ports { api, etcd, etcd_peer, karpenter_metrics, karpenter_health, kubelet })
     }
 }
 
@@ -102,6 +103,7 @@ fn start_api_server(programs: &Programs, folder: &Path, ports: &Ports) -> Result
         "--service-account-issuer=https://kubernetes.default.svc".into(),
         "--service-cluster-ip-range=10.0.0.0/24".into(),
         "--endpoint-reconciler-type=none".into(),
+        "--kubelet-preferred-address-types=InternalIP".into(), // no name of a Node leads anywhere
         format!("--audit-policy-file={}", file("audit-policy.yaml")),
         format!("--audit-log-path={}", file("audit.log")),
     ];
@@ -144,14 +146,24 @@ fn scheduler_configuration(kubeconfig: &Path) -> String {
 }
 
 /// Starts kwok, which plays the kubelet of every Node that Karpenter makes.
-pub(crate) fn start_kwok(programs: &Programs, folder: &Path) -> Result<Process, Error> {
-    let arguments = [
+pub(crate) fn start_kwok(programs: &Programs, folder: &Path, ports: &Ports, options: &Options) -> Result<Process, Error> {
+    let mut arguments = vec![
         format!("--kubeconfig={}", kubeconfig(folder, "kwok").display()),
         format!("--config={}", folder.join("stages.yaml").display()),
         "--manage-all-nodes=false".into(),
         "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake".into(),
         "--node-lease-duration-seconds=40".into(),
     ];
+    if options.kubelet.is_some() {
+        arguments.extend([
+            "--node-ip=127.0.0.1".into(),
+            format!("--node-port={}", ports.kubelet),
+            format!("--server-address=127.0.0.1:{}", ports.kubelet),
+            // The API server asks for no particular one.
+            format!("--tls-cert-file={}", certificate(folder).display()),
+            format!("--tls-private-key-file={}", certificate(folder).with_extension("key").display()),
+        ]);
+    }
     Process::start("kwok", &programs.binary("kwok"), folder, &arguments, &[])
 }
 

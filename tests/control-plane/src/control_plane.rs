@@ -85,7 +85,7 @@ impl ControlPlane {
 
         processes.kubernetes.extend(components::start_controllers(programs, directory.path())?);
         stages::write(&directory.path().join("stages.yaml"), programs, options, false)?;
-        processes.kwok = Some(components::start_kwok(programs, directory.path())?);
+        processes.kwok = Some(components::start_kwok(programs, directory.path(), &ports, options)?);
         let plane = ControlPlane {
             client,
             ports,
@@ -179,7 +179,7 @@ impl ControlPlane {
         let mut processes = self.processes();
         drop(processes.kwok.take());
         stages::write(&self.directory.path().join("stages.yaml"), &self.programs, &self.options, nodes_held)?;
-        processes.kwok = Some(components::start_kwok(&self.programs, self.directory.path())?);
+        processes.kwok = Some(components::start_kwok(&self.programs, self.directory.path(), &self.ports, &self.options)?);
         Ok(())
     }
 

@@ -20,7 +20,8 @@
 //!
 //! # What differs from a production cluster
 //! - Karpenter batches Pods for a second at most, not ten; the scheduler tries a Pod again after a second at most.
-//! - Karpenter's KWOK provider makes the Node object itself, and kwok plays its kubelet: no container ever runs.
+//! - Karpenter's KWOK provider makes the Node object itself, and kwok plays its kubelet: no container ever runs. What
+//!   `kubectl logs` and `kubectl port-forward` lead to is [`Options::kubelet`].
 //! - A Node's and its NodeClaim's `capacity`, which `spec.limits` are measured by, is what the Pods asked for that it was
 //!   launched for, not what the instance has; `allocatable` is the instance's.
 //! - All programs are administrators, each under its own name. A program under test gets the rights of its ServiceAccount
@@ -63,7 +64,7 @@ pub use fill::{has_condition, is_ready};
 pub use fleet::{INSTANCE_TYPE, PODS_PER_FULL_NODE, PODS_PER_PART_FILLED_NODE, Pool, Workload};
 pub use monitoring::{Alertmanager, Prometheus};
 pub use observer::{Observed, Observer};
-pub use options::Options;
+pub use options::{Kubelet, Options};
 pub use pushgateway::Pushgateway;
 pub use stages::{NEVER_READY_LABEL, RELEASE_ANNOTATION};
 pub use until_signal::asked_to_end;

@@ -19,10 +19,27 @@ pub struct Options {
     /// type that fits a NodePool is capacity that never comes, for the whole run. The provider reads it once and takes
     /// every offering in it as available, whatever its `Available` says.
     pub instance_types: Option<PathBuf>,
+    /// What the Nodes' kubelets answer to `kubectl logs` and `kubectl port-forward` (default: nothing, they have no port).
+    pub kubelet: Option<Kubelet>,
+}
+
+/// The part of a kubelet that answers requests. No container runs, so what it answers comes from here.
+#[derive(Clone, Debug)]
+pub struct Kubelet {
+    /// The log of every container, in the CRI's format: `2030-01-01T00:00:00Z stdout F what was logged`.
+    pub log: PathBuf,
+    /// A port that every Pod has, and the port on loopback that answers for it.
+    pub forward: (u16, u16),
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { karpenter: true, pod_ready_delay: Duration::from_secs(10), pod_stop_delay: Duration::ZERO, instance_types: None }
+        Options {
+            karpenter: true,
+            pod_ready_delay: Duration::from_secs(10),
+            pod_stop_delay: Duration::ZERO,
+            instance_types: None,
+            kubelet: None,
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! kwok's stages: what makes fake Nodes and Pods Ready, and when.
+//! kwok's configuration: what makes fake Nodes and Pods Ready, and when; and what their kubelets answer.
 
 use std::path::Path;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::error::{Attempt, Error};
-use crate::options::Options;
+use crate::options::{Kubelet, Options};
 use crate::programs::Programs;
 
 /// A Node with this label registers and never becomes Ready. Karpenter copies the labels of a NodePool's template to
@@ -27,7 +27,20 @@ pub(crate) fn write(path: &Path, programs: &Programs, options: &Options, nodes_h
         adapt(&mut stage, options, nodes_held);
         documents.push_str(&format!("---\n{stage:#}\n")); // JSON is YAML
     }
+    for answer in options.kubelet.iter().flat_map(answers) {
+        documents.push_str(&format!("---\n{answer:#}\n"));
+    }
     std::fs::write(path, documents).attempt(|| format!("write {}", path.display()))
+}
+
+/// What kwok answers to requests for logs and for ports.
+fn answers(kubelet: &Kubelet) -> [Value; 2] {
+    let answer = |kind: &str, spec: Value| json!({"apiVersion": "kwok.x-k8s.io/v1alpha1", "kind": kind, "metadata": {"name": "every-pod"}, "spec": spec});
+    let (port, target) = kubelet.forward;
+    [
+        answer("ClusterLogs", json!({"logs": [{"logsFile": kubelet.log}]})),
+        answer("ClusterPortForward", json!({"forwards": [{"ports": [port], "target": {"port": target, "address": "127.0.0.1"}}]})),
+    ]
 }
 
 fn read(path: &Path) -> Result<Value, Error> {

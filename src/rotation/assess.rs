@@ -83,14 +83,18 @@ fn blackouts(scene: &Scene<'_>, policy: &Policy) -> Option<Finding> {
 fn in_flight(scene: &Scene<'_>, name: &str) -> InFlight {
     let claim = scene.claim(name);
     let state = claim.map_or(State::None, |claim| State::of(&claim.metadata));
+    let started = claim.and_then(|claim| claim.metadata.stamp(keys::STARTED_AT).time());
+    let draining = scene.pool.metadata.stamp(keys::DRAINING_AT).time();
     let since = match state {
-        State::Draining => scene.pool.metadata.stamp(keys::DRAINING_AT).time(),
-        State::None | State::Pending => claim.and_then(|claim| claim.metadata.stamp(keys::STARTED_AT).time()),
+        State::Draining => draining,
+        State::None | State::Pending => started,
         State::Failed => claim.and_then(|claim| claim.metadata.stamp(keys::FAILED_AT).time()),
         State::Expired => claim.and_then(|claim| claim.metadata.deletion_timestamp),
     };
     let node = claim.and_then(|claim| claim.node()).map(str::to_owned);
-    InFlight { claim: name.into(), node, state, since, waiting_for: String::new() }
+    // Without a surge there is no attempt, and without the claim only the drain's time is left.
+    let begun = started.or(draining).or(since);
+    InFlight { claim: name.into(), node, state, since, begun, waiting_for: String::new() }
 }
 
 /// The conditions that hold on the pool whatever its step does.

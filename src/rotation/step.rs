@@ -200,8 +200,10 @@ pub struct InFlight {
     pub node: Option<String>,
     /// Its state.
     pub state: State,
-    /// Since when.
+    /// Since when it is in that state.
     pub since: Option<Time>,
+    /// When the rotation began; none in the pass that begins it.
+    pub begun: Option<Time>,
     /// What it waits for.
     pub waiting_for: String,
 }
@@ -215,7 +217,7 @@ impl Assessment {
             Some(Some(claim)) if self.in_flight.as_ref().is_some_and(|in_flight| in_flight.claim == claim) => {}
             Some(Some(claim)) => {
                 let waiting_for = "its surge was asked for in this pass".into();
-                self.in_flight = Some(InFlight { claim, node: None, state: State::Pending, since: None, waiting_for });
+                self.in_flight = Some(InFlight { claim, node: None, state: State::Pending, since: None, begun: None, waiting_for });
             }
         }
     }

@@ -16,7 +16,7 @@ fn once(name: &str) -> Value {
 }
 
 /// Whether a pass exported this sample.
-fn exports(pass: &Pass, metric: &str, pool: &str, value: u8) -> bool {
+fn exports(pass: &Pass, metric: &str, pool: &str, value: i64) -> bool {
     let sample = format!("{metric}{{nodepool=\"{pool}\"}} {value}");
     pass.stdout.lines().any(|line| line == sample)
 }
@@ -45,6 +45,9 @@ async fn a_drain_that_does_not_end_is_told_with_what_blocks_it_and_holds_the_gat
     let last = passes.idle(3).await.pop().unwrap();
     assert!(exports(&last, "noderotation_drain_stuck", "held", 1), "{}", last.stdout);
     assert!(exports(&last, "noderotation_in_progress", "held", 1), "{}", last.stdout);
+    let started = passes.claim(&claim).await.unwrap()["metadata"]["annotations"]["noderotation.io/started-at"].as_str().unwrap().to_owned();
+    let started = chrono::DateTime::parse_from_rfc3339(&started).unwrap().timestamp();
+    assert!(exports(&last, "noderotation_in_progress_since_timestamp", "held", started), "{started}: {}", last.stdout);
 
     let pods = plane.pods_by_node(&workload).await.unwrap().remove(&node).unwrap();
     for reason in ["DrainBlocked", "DrainStuck"] {

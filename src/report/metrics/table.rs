@@ -18,6 +18,11 @@ pub const METRICS: &[Metric] = &[
         count(bucket(pool, Bucket::InBackoff))
     }),
     gauge("noderotation_in_progress", "1 while a rotation is in flight.", |pool| flag(pool.assessment.in_flight.is_some())),
+    gauge(
+        "noderotation_in_progress_since_timestamp",
+        "When the rotation in flight began, in Unix seconds; 0 without one, and in the pass that begins it.",
+        |pool| instant(pool.assessment.in_flight.as_ref().and_then(|in_flight| in_flight.begun)),
+    ),
     gauge("noderotation_window_active", "1 while a maintenance window of the pool's policy is open.", |pool| {
         flag(pool.assessment.window.is_some())
     }),

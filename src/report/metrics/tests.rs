@@ -53,7 +53,14 @@ fn busy() -> Assessment {
         short_lead: 2,
         next_deadline: Some(at("2030-01-09T00:00:00Z")),
         retry_count: 4,
-        in_flight: Some(InFlight { claim: "web-1".into(), node: None, state: State::Draining, since: None, waiting_for: String::new() }),
+        in_flight: Some(InFlight {
+            claim: "web-1".into(),
+            node: None,
+            state: State::Draining,
+            since: Some(at("2030-01-02T02:04:00Z")),
+            begun: Some(at("2030-01-02T02:01:00Z")),
+            waiting_for: String::new(),
+        }),
         drain_blocked: true,
         ..Assessment::default()
     }

@@ -117,3 +117,17 @@ fn the_next_deadline_is_that_of_a_claim_that_stays() {
     let assessment = only_step(&fleet, now()).assessment;
     assert_eq!((assessment.next_deadline, assessment.retry_count), (Some(at("2026-12-11T03:00:00Z")), 4));
 }
+
+#[test]
+fn a_rotation_counts_from_its_start_also_while_it_drains() {
+    let begun = |fleet: Fleet| only_step(&fleet, now()).assessment.in_flight.unwrap().begun;
+    let pending = fleet().awaiting(mins(4));
+    assert_eq!(begun(pending), Some(now() - mins(4)));
+    let drains = |change: fn(Object) -> Object| {
+        let claim = |claim: Object| change(claim.state("draining").deleting(mins(3)));
+        fleet().mirrored("a", mins(3)).claim("a", claim).change(Kind::Node, "node-a", |node| node.held("a"))
+    };
+    assert_eq!(begun(drains(|claim| claim.note(keys::STARTED_AT, ago(mins(9))))), Some(now() - mins(9)));
+    // Without a surge there was no attempt.
+    assert_eq!(begun(drains(|claim| claim)), Some(now() - mins(3)));
+}

@@ -2,13 +2,32 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 
-# Debian packages that tests need, each with the program that shows that it is there.
-PACKAGES := prometheus-pushgateway:prometheus-pushgateway prometheus:promtool prometheus-alertmanager:prometheus-alertmanager faketime:faketime
+# Debian packages, each with the program or file that shows that it is there: what tests need, and what images need.
+PACKAGES := prometheus-pushgateway:prometheus-pushgateway prometheus:promtool prometheus-alertmanager:prometheus-alertmanager \
+  faketime:faketime curl:curl jq:jq buildah:buildah skopeo:skopeo docker-registry:docker-registry
+IMAGE_PACKAGES := buildah:buildah gcc:gcc gcc-aarch64-linux-gnu:aarch64-linux-gnu-gcc libc6-dev-arm64-cross:/usr/aarch64-linux-gnu/include/stdlib.h
+
+# Installs those of a list that are missing.
+define install
+missing=(); \
+for pair in $(1); do \
+  shown=$${pair#*:}; \
+  command -v "$$shown" >/dev/null || [[ -f $$shown ]] || missing+=("$${pair%%:*}"); \
+done; \
+if (( $${#missing[@]} )); then \
+  echo "tools: installing $${missing[*]}"; \
+  install() { DEBIAN_FRONTEND=noninteractive apt-get install --yes --quiet --no-install-recommends "$$@" >/dev/null; }; \
+  install "$${missing[@]}" 2>/dev/null || { apt-get update --quiet >/dev/null; install "$${missing[@]}"; }; \
+fi
+endef
 
 BUILT := $(or $(CARGO_TARGET_DIR),target)/debug
 
 CARGO_DENY_VERSION := 0.20.2
 CARGO_DENY := target/tools/bin/cargo-deny
+CARGO_CYCLONEDX_VERSION := 0.5.9
+CARGO_CYCLONEDX := target/tools/bin/cargo-cyclonedx
+ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 
 .PHONY: help
 help: ## Say what can be made
@@ -44,22 +63,28 @@ cluster: ## Start a real control plane with a demo pool, until Ctrl-C
 .PHONY: tools
 tools: ## Build the control plane's programs and install the Debian packages that tests need
 	@tests/tools/build
-	@missing=(); \
-	for pair in $(PACKAGES); do command -v "$${pair#*:}" >/dev/null || missing+=("$${pair%%:*}"); done; \
-	if (( $${#missing[@]} )); then \
-	  echo "tools: installing $${missing[*]}"; \
-	  install() { DEBIAN_FRONTEND=noninteractive apt-get install --yes --quiet --no-install-recommends "$$@" >/dev/null; }; \
-	  install "$${missing[@]}" 2>/dev/null || { apt-get update --quiet >/dev/null; install "$${missing[@]}"; }; \
-	fi
+	@$(call install,$(PACKAGES))
 
 .PHONY: image
 image: ## Build the static program for amd64 and arm64, and an image of each
+	@$(call install,$(IMAGE_PACKAGES))
 	@.ci/image
 
+.PHONY: sbom
+sbom: $(CARGO_CYCLONEDX) ## List every crate in the program that `make image` built, as CycloneDX
+	@$(call install,jq:jq)
+	@.ci/sbom
+
 .PHONY: lint
-lint: licences ## Check format, lints, licences and dependencies
+lint: licences scripts ## Check format, lints, scripts, the release workflow, licences and dependencies
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --all-features -- -D warnings
+
+.PHONY: scripts
+scripts:
+	@$(call install,shellcheck:shellcheck)
+	shellcheck .ci/* $$(grep --files-with-matches '^#!.*bash' tests/tools/*)
+	go run $(ACTIONLINT)
 
 .PHONY: licences
 licences: $(CARGO_DENY)
@@ -71,3 +96,6 @@ advisories: $(CARGO_DENY) ## Check dependencies against the advisory database (w
 
 $(CARGO_DENY):
 	cargo install --locked --quiet --no-default-features --root target/tools --version $(CARGO_DENY_VERSION) cargo-deny
+
+$(CARGO_CYCLONEDX):
+	cargo install --locked --quiet --root target/tools --version $(CARGO_CYCLONEDX_VERSION) cargo-cyclonedx

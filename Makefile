@@ -52,7 +52,7 @@ bench: ## Measure an idle pass over 100 NodeClaims, and a plan over 1,000, besid
 
 .PHONY: soak
 soak: ## Play SEEDS=2000 embedded worlds with faults and operators; SEED=N repeats one of them, with its log
-	@NODEROTATION_SEEDS=$(SEEDS) NODEROTATION_SEED=$(SEED) cargo test --workspace --test world soak -- --nocapture
+	@NODEROTATION_SEEDS=$(or $(SEEDS),2000) NODEROTATION_SEED=$(SEED) cargo test --workspace --test world soak -- --nocapture
 
 .PHONY: cluster
 cluster: ## Start a real control plane with a demo pool, until Ctrl-C

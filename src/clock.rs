@@ -60,16 +60,19 @@ impl Clock {
         if reading.of_server && heard <= now {
             return;
         }
+        let again = reading.of_server;
+        *reading = Reading { time: heard, taken: Instant::now(), of_server: true };
+        // A log line asks for the time itself.
+        drop(reading);
         let leap = heard - now;
         if leap.abs() > SKEW {
             let (off, direction) = (format_duration(leap.abs()), if leap > TimeDelta::zero() { "behind" } else { "ahead of" });
-            if reading.of_server {
+            if again {
                 tracing::warn!("the API server's clock has moved {off} further than ours: was this process suspended?");
             } else {
                 tracing::warn!("the local clock is {off} {direction} the API server's, whose time is used");
             }
         }
-        *reading = Reading { time: heard, taken: Instant::now(), of_server: true };
     }
 
     fn reading(&self) -> Reading {

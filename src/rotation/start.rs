@@ -69,11 +69,13 @@ fn refused(assessment: Assessment, refusal: Notice) -> Step {
     step
 }
 
-/// The next moment at which a pool without a rotation may change by time alone.
+/// The next moment at which a pool without a rotation may start one, or settle a window, by time alone. Behind a closed gate
+/// it makes no difference which claims are due.
 fn wake(assessment: &Assessment) -> Option<Time> {
     let gates = assessment.gates.iter().filter_map(|gate| gate.until);
     let window = assessment.window.map(|window| window.end).into_iter().chain(assessment.next_window);
-    gates.chain(window).chain(assessment.next_change).min()
+    let change = assessment.next_change.filter(|_| assessment.gates.is_empty());
+    gates.chain(window).chain(change).min()
 }
 
 fn why(now: Time, candidate: &Candidate) -> String {

@@ -1,7 +1,7 @@
 //! Workloads and their Pods: they start, are evicted under their PodDisruptionBudgets, and come back.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashSet},
     sync::Arc,
 };
 
@@ -64,7 +64,7 @@ pub(super) struct Pod {
     /// What its Node's labels must be.
     pub required: Vec<NodeSelectorRequirement>,
     /// Hosts that it would rather not have.
-    pub avoided: Vec<String>,
+    pub avoided: HashSet<String>,
 }
 
 impl Workload {
@@ -120,10 +120,14 @@ impl PoolWorld {
         let replicas = spec.replicas;
         self.workloads.push(Workload { spec: Arc::new(spec), ready: 0, pods: BTreeSet::new(), template });
         self.down_by(i32::try_from(replicas).unwrap_or(i32::MAX));
+        // Onto one host after another, as the scheduler's spreading would in the long run.
+        let hosts: Vec<u32> = self.hosts.keys().copied().collect();
+        let mut turn = hosts.iter().copied().cycle().skip(usize::try_from(self.next()).unwrap_or_default() % hosts.len().max(1));
         for _ in 0..replicas {
             let id = self.new_pod(index, None);
             self.pending.retain(|pending| *pending != id);
-            match self.best_host(id) {
+            let host = turn.by_ref().take(hosts.len()).find(|host| self.is_room_on(*host, id));
+            match host {
                 Some(host) => {
                     self.bind(id, host);
                     self.pod_up(id);
@@ -147,7 +151,7 @@ impl PoolWorld {
             phase: Phase::Pending,
             zone,
             required: Vec::new(),
-            avoided: Vec::new(),
+            avoided: HashSet::new(),
         };
         let id = self.add_pod(pod);
         self.workloads[workload].pods.insert(id);

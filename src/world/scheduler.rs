@@ -43,6 +43,12 @@ impl PoolWorld {
         best.map(|(id, _)| *id)
     }
 
+    /// Whether a Pod could be given to this Node.
+    pub(super) fn is_room_on(&self, host: u32, id: u32) -> bool {
+        let (Some(pod), Some(host)) = (self.pods.get(&id), self.hosts.get(&host)) else { return false };
+        host.takes_pods() && pod.request.fits(host.free()) && may_run(pod, &host.labels, host.zone)
+    }
+
     /// Ends a placeholder whose room a Pod needs.
     fn preempt(&mut self, id: u32) -> Option<u32> {
         let pod = self.pods.get(&id)?;

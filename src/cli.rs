@@ -19,6 +19,7 @@ pub mod reach;
 pub mod rotate;
 pub mod run;
 pub mod screen;
+pub mod simulate;
 pub mod span;
 pub mod status;
 pub mod when;
@@ -41,6 +42,7 @@ pub struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
+  noderotation simulate                      a month of a made-up fleet, with noderotation and without
   noderotation crd | kubectl apply -f -      install the RotationPolicy CRD
   noderotation check policies/               would these policies work? Needs no cluster
   noderotation plan                          what would a pass do now, and why? Reads only
@@ -59,6 +61,7 @@ enum Command {
     Rotate(rotate::RotateArgs),
     Abort(abort::AbortArgs),
     Check(check::CheckArgs),
+    Simulate(Box<simulate::SimulateArgs>),
     /// Print the RotationPolicy CustomResourceDefinition as YAML
     Crd,
     Completion(completion::CompletionArgs),
@@ -91,6 +94,7 @@ impl Cli {
             Command::Rotate(args) => rotate::run(args),
             Command::Abort(args) => abort::run(args),
             Command::Check(args) => check::run(args),
+            Command::Simulate(args) => simulate::run(*args),
             Command::Crd => crd::run(),
             Command::Completion(args) => completion::run(args),
             Command::Man(args) => man::run(&args),

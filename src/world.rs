@@ -12,6 +12,7 @@ pub mod operator;
 mod pods;
 pub mod pool;
 pub mod run;
+pub mod scenario;
 mod scheduler;
 pub mod size;
 

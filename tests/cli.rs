@@ -58,6 +58,16 @@ fn bad_usage_exits_2_and_says_what_would_be_right() {
         &["freeze", "web", "--until", "2030-01-07T06:00:00Z", "--for", "1h"],
         &["plan", "-o", "html"],
         &["plan", "web", "--policy", "nights"],
+        &["simulate", "--days", "0"],
+        &["simulate", "--nodes", "2", "--pools", "3"],
+        &["simulate", "--window", "Wed 02:00-06:00 CEST"],
+        &["simulate", "--window", "02:00-06:00"],
+        &["simulate", "--expire-after", "14d"],
+        &["simulate", "--from", "tomorrow"],
+        &["simulate", "--fail-capacity", "2am"],
+        &["simulate", "--outage", "0s"],
+        &["simulate", "-f", "missing.yaml"],
+        &["simulate", "-f", "x.yaml", "--from-cluster"],
     ];
     let told: Vec<String> = cases.iter().map(|case| format!("$ noderotation {}\n{}", case.join(" "), ended(noderotation(case)))).collect();
     for text in &told {
@@ -162,6 +172,26 @@ fn check_ends_with_0_1_or_2() {
 }
 
 #[test]
+fn help_of_simulate_teaches_fleets_what_ifs_and_exit_codes() {
+    insta::assert_snapshot!(ended(noderotation(&["simulate", "--help"])));
+}
+
+#[test]
+fn a_forecast_is_the_same_byte_for_byte_and_a_pipe_gets_nothing_else() {
+    let arguments = ["simulate", "--nodes", "4", "--pools", "2", "--days", "8", "--from", "2026-12-01", "-o", "json", "--seed", "5"];
+    let first = noderotation(&arguments).output().unwrap();
+    assert_eq!((first.status.code(), first.stderr.len()), (Some(0), 0));
+    assert!(first.stdout.len() > 1000);
+    assert_eq!(noderotation(&arguments).output().unwrap().stdout, first.stdout);
+    let mut read = noderotation(&["simulate", "--days", "1", "-o", "yaml", "--policy", "-"]);
+    read.write_stdin(POLICY);
+    let text = ended(read);
+    assert!(text.starts_with("exit 0\n--- stdout\nseed: 1\n") && text.contains("policy: nights"), "{text}");
+    let html = ended(noderotation(&["simulate", "--days", "1", "--html", "/no/such/folder/page.html"]));
+    assert!(html.starts_with("exit 1\n--- stdout\n--- stderr\nerror: writing /no/such/folder/page.html: "), "{html}");
+}
+
+#[test]
 fn as_a_plugin_of_kubectl_help_says_what_is_typed_there() {
     let directory = tempfile::tempdir().unwrap();
     let plugin = directory.path().join("kubectl-noderotation");
@@ -176,7 +206,7 @@ fn as_a_plugin_of_kubectl_help_says_what_is_typed_there() {
 fn every_command_has_a_manual_page() {
     let directory = tempfile::tempdir().unwrap();
     assert!(ended(noderotation(&["man", directory.path().to_str().unwrap()])).starts_with("exit 0\n"));
-    for command in ["run", "plan", "status", "check", "freeze", "unfreeze", "rotate", "abort"] {
+    for command in ["run", "plan", "status", "check", "freeze", "unfreeze", "rotate", "abort", "simulate"] {
         let page = std::fs::read_to_string(directory.path().join(format!("noderotation-{command}.1"))).unwrap();
         assert!(page.contains(".SH DESCRIPTION"), "{page}");
     }
@@ -184,7 +214,14 @@ fn every_command_has_a_manual_page() {
 
 #[test]
 fn without_a_cluster_commands_say_what_was_tried() {
-    for arguments in [&["plan"][..], &["status"], &["freeze", "web", "--yes"], &["rotate", "web-1", "--yes"], &["abort", "web", "--yes"]] {
+    for arguments in [
+        &["plan"][..],
+        &["status"],
+        &["simulate", "--from-cluster"],
+        &["freeze", "web", "--yes"],
+        &["rotate", "web-1", "--yes"],
+        &["abort", "web", "--yes"],
+    ] {
         let mut command = noderotation(arguments);
         command.args(["--kubeconfig", "missing"]);
         let text = ended(command);

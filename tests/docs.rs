@@ -176,3 +176,26 @@ fn the_policy_to_copy_is_valid() {
     let policy = noderotation::policy::read::policy(&serde_yaml_ng::from_str(yaml).unwrap());
     assert_eq!(policy.problems, []);
 }
+
+/// Its first line says how it is made; a forecast from a fixed day is always the same.
+const FORECAST: &str = "$ cargo run --release -- simulate --from 2026-12-01\n";
+
+#[test]
+fn the_forecast_in_the_readme_is_true() {
+    let mut command = assert_cmd::Command::new(assert_cmd::cargo::cargo_bin!("noderotation"));
+    let output = command.env_clear().args(["simulate", "--from", "2026-12-01"]).output().unwrap();
+    let told = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<&str> = told.lines().map(str::trim_end).collect();
+    let place = |word: &str| lines.iter().position(|line| line.contains(word)).unwrap_or_else(|| panic!("no {word} in\n{told}"));
+    let (days, sums) = (place("DAY ("), place("WITH NODEROTATION"));
+    let sample = [&lines[..1], &[""], &lines[days..days + 6], &["[...]", ""], &lines[sums..]].concat().join("\n");
+    let path = root().join("README.md");
+    let readme = fs::read_to_string(&path).unwrap();
+    let (before, rest) = readme.split_once(FORECAST).unwrap_or_else(|| panic!("README.md has no {FORECAST}"));
+    let (written, after) = rest.split_once("\n```").unwrap();
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        fs::write(&path, format!("{before}{FORECAST}{sample}\n```{after}")).unwrap();
+        return;
+    }
+    assert!(written == sample, "README.md differs; `UPDATE_DOCS=1 cargo test --test docs` writes what it really says:\n{sample}");
+}

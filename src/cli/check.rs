@@ -18,7 +18,7 @@ mod files;
 mod judge;
 mod sarif;
 mod show;
-mod yaml;
+pub(in crate::cli) mod yaml;
 
 use diagnostic::Severity;
 use judge::{Terms, judge};
@@ -88,16 +88,16 @@ enum Format {
 
 /// An `expireAfter`; `None` is `Never`.
 #[derive(Debug, Clone, Copy)]
-struct Life(Option<TimeDelta>);
+pub(in crate::cli) struct Life(Option<TimeDelta>);
 
-fn lifetime(text: &str) -> Result<Life, &'static str> {
+pub(in crate::cli) fn lifetime(text: &str) -> Result<Life, &'static str> {
     if text == "Never" {
         return Ok(Life(None));
     }
     grace(text).map(|span| Life(Some(span))).map_err(|_| "write Never, or a duration such as 336h or 720h0m0s")
 }
 
-fn grace(text: &str) -> Result<TimeDelta, &'static str> {
+pub(in crate::cli) fn grace(text: &str) -> Result<TimeDelta, &'static str> {
     parse_duration(text).filter(|span| *span > TimeDelta::zero()).ok_or("write a duration such as 1h or 30m")
 }
 

@@ -153,12 +153,7 @@ fn budget(pod: &Pod, budgets: &[PodDisruptionBudget]) -> Option<String> {
     if phase(pod) == "Pending" {
         return None;
     }
-    let labels = pod.metadata.labels.clone().unwrap_or_default();
-    let selects = |budget: &&PodDisruptionBudget| {
-        let selector = budget.spec.as_ref().and_then(|spec| spec.selector.as_ref());
-        selector.is_some_and(|selector| matches(selector, &labels)) && budget.metadata.namespace == pod.metadata.namespace
-    };
-    let matching: Vec<&PodDisruptionBudget> = budgets.iter().filter(selects).collect();
+    let matching: Vec<&PodDisruptionBudget> = budgets.iter().filter(|budget| selects(budget, pod)).collect();
     match matching.as_slice() {
         [] => None,
         [budget] => refusal(pod, budget),
@@ -167,6 +162,14 @@ fn budget(pod: &Pod, budgets: &[PodDisruptionBudget]) -> Option<String> {
             Some(format!("{} PodDisruptionBudgets ({}) select it, and eviction refuses more than one", several.len(), names.join(", ")))
         }
     }
+}
+
+/// Whether a budget is about a Pod: its namespace and its selector.
+pub fn selects(budget: &PodDisruptionBudget, pod: &Pod) -> bool {
+    let selector = budget.spec.as_ref().and_then(|spec| spec.selector.as_ref());
+    let none = BTreeMap::new();
+    let labels = pod.metadata.labels.as_ref().unwrap_or(&none);
+    selector.is_some_and(|selector| matches(selector, labels)) && budget.metadata.namespace == pod.metadata.namespace
 }
 
 fn budget_name(budget: &PodDisruptionBudget) -> &str {

@@ -4,7 +4,10 @@ use std::{cell::RefCell, collections::BTreeSet, sync::Arc};
 
 use serde_json::Value;
 
-use super::{history::Event, pool::PoolWorld};
+use super::{
+    history::{Event, Said},
+    pool::PoolWorld,
+};
 use crate::{
     api::{events::Reason, meta::Meta, time::Time},
     cluster::{Cluster, Failure},
@@ -130,7 +133,7 @@ impl PoolWorld {
             reason if reason == Reason::RotationExpired.about().name => Event::Overtaken,
             reason if reason == Reason::ForcefulFallback.about().name => Event::Fallback,
             reason if reason == Reason::WindowMissed.about().name => Event::WindowMissed,
-            _ => return,
+            reason => return self.note_said(reason, &notice.message),
         };
         let named = || {
             notice
@@ -146,6 +149,12 @@ impl PoolWorld {
             _ => named().unwrap_or_default().to_owned(),
         };
         self.tell(&claim, event, notice.message.clone());
+    }
+
+    fn note_said(&mut self, reason: &'static str, words: &str) {
+        let first = self.now;
+        let said = self.said.entry(reason).or_insert_with(|| Said { passes: 0, first, words: words.to_owned() });
+        said.passes += 1;
     }
 
     /// An operator deletes a NodeClaim.

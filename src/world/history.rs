@@ -19,6 +19,17 @@ pub struct Happening {
     pub detail: String,
 }
 
+/// A condition that passes met, by the reason of its Event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Said {
+    /// How many passes of those that were made met it.
+    pub passes: u64,
+    /// When the first of them did.
+    pub first: Time,
+    /// Its words then.
+    pub words: String,
+}
+
 /// What can happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]

@@ -26,6 +26,11 @@ fn allocatable(capacity: Size) -> Size {
     Size { cpu: capacity.cpu - 80, memory: capacity.memory - capacity.memory / 15, pods: capacity.pods }
 }
 
+/// An instance of which Pods may use this much.
+pub(super) fn capacity_for(usable: Size) -> Size {
+    Size { cpu: usable.cpu + 80, memory: usable.memory + usable.memory / 14 + 1, pods: usable.pods }
+}
+
 /// Pods are forced from this long before the end of the terminationGracePeriod on: their own default grace.
 const FORCED_BEFORE: TimeDelta = TimeDelta::seconds(30);
 /// Seconds until Karpenter tries again where no instance was to be had.

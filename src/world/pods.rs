@@ -115,6 +115,11 @@ fn template(pool: &str, spec: &WorkloadSpec) -> Object {
 impl PoolWorld {
     /// Adds a workload whose Pods are Ready at once, as far as there is room.
     pub(super) fn add_workload(&mut self, spec: WorkloadSpec) {
+        self.add_workload_on(spec, &[]);
+    }
+
+    /// The same; its first Pods are on these Nodes, full or not.
+    pub(super) fn add_workload_on(&mut self, spec: WorkloadSpec, nodes: &[String]) {
         let index = self.workloads.len();
         let template = template(&self.name, &spec);
         let replicas = spec.replicas;
@@ -123,10 +128,11 @@ impl PoolWorld {
         // Onto one host after another, as the scheduler's spreading would in the long run.
         let hosts: Vec<u32> = self.hosts.keys().copied().collect();
         let mut turn = hosts.iter().copied().cycle().skip(usize::try_from(self.next()).unwrap_or_default() % hosts.len().max(1));
-        for _ in 0..replicas {
+        for pod in 0..replicas as usize {
             let id = self.new_pod(index, None);
             self.pending.retain(|pending| *pending != id);
-            let host = turn.by_ref().take(hosts.len()).find(|host| self.is_room_on(*host, id));
+            let given = nodes.get(pod).and_then(|node| self.host_of.get(node).copied());
+            let host = given.or_else(|| turn.by_ref().take(hosts.len()).find(|host| self.is_room_on(*host, id)));
             match host {
                 Some(host) => {
                     self.bind(id, host);

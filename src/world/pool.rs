@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 
 use super::{
     fleet::{Model, PoolSpec, seconds},
-    history::{Event, Happening},
+    history::{Event, Happening, Said},
     host::Host,
     pods::{Pod, Workload},
     size::Size,
@@ -40,6 +40,8 @@ pub struct PoolWorld {
     pub view: View,
     /// What happened.
     pub history: Vec<Happening>,
+    /// What passes said that is no transition: why a start was not made, and what else to look at.
+    pub said: BTreeMap<&'static str, Said>,
     /// Whether a pass could see something new since [`PoolWorld::take_changed`].
     changed: bool,
     pub(super) nodes: Arc<BTreeMap<String, Node>>,
@@ -94,6 +96,7 @@ impl PoolWorld {
             now,
             view: View { policies: policies.clone(), ..View::default() },
             history: Vec::new(),
+            said: BTreeMap::new(),
             changed: true,
             nodes: Arc::default(),
             hosts: BTreeMap::new(),

@@ -197,3 +197,26 @@ async fn a_pending_rotation_can_be_aborted_under_passes_and_a_draining_one_can_n
     assert_eq!((&first["node"], &first["askedFor"]), (&json!(last), &json!(true)), "{plan:#}");
     allow(plane, &workload, 5).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn simulate_forecasts_the_cluster_and_writes_nothing() {
+    let passes = Passes::start(Options::default()).await;
+    let pool = Pool::new("web").label("rotate", "web").expire_after("336h").termination_grace_period("1h");
+    fill(&passes.plane, &pool, 2, 1).await;
+    let windows = json!([{"timezone": "UTC", "days": ["Wed", "Sat"], "start": "02:00", "end": "06:00"}]);
+    let weekly = with(with(policy("web"), "maintenanceWindows", windows), "ageThreshold", json!("auto"));
+    passes.plane.apply_objects(&[with(weekly, "surge.cooldownAfter", json!("1h"))]).await.unwrap();
+    let versions = async || {
+        let told =
+            passes.plane.run_kubectl(&["get", "nodepools,nodeclaims,rotationpolicies,leases", "-A", "-o", "name"], "").await.unwrap();
+        told.lines().map(str::to_owned).collect::<BTreeSet<_>>()
+    };
+    let before = versions().await;
+    let told = passes.told_as_json(&["simulate", "--from-cluster", "--days", "15", "-o", "json"]).await;
+    let [web] = told["pools"].as_array().unwrap().as_slice() else { panic!("{told:#}") };
+    assert_eq!((&web["name"], &web["policy"], &web["nodes"]), (&json!("web"), &json!("web"), &json!(2)), "{told:#}");
+    assert_eq!((&web["forcedWithout"], &web["with"]["expired"]), (&json!(2), &json!(0)), "{web:#}");
+    assert!(web["outcomes"]["success"].as_u64().unwrap() >= 2, "{web:#}");
+    assert_eq!(told["assumed"], json!([]), "{told:#}");
+    assert_eq!(versions().await, before);
+}

@@ -1,4 +1,5 @@
-//! What is applied to a cluster, on the real control plane: manifests, rights, removal, and the path of an alert.
+//! What is applied to a cluster, on the real control plane: manifests, rights, removal, and the path of an alert;
+//! and the page that a person looks at, in a real browser.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -7,6 +8,7 @@ mod commands;
 mod cronjob;
 mod documented;
 mod kustomizations;
+mod page;
 #[allow(dead_code, reason = "shared with the cluster tests")]
 #[path = "../cluster/passes.rs"]
 mod passes;

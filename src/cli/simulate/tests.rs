@@ -26,7 +26,7 @@ fn small(more: &[&str]) -> Forecast {
     told(&[&SMALL, more].concat()).unwrap()
 }
 
-const SCREEN: Screen = Screen { width: Some(100), colour: false, headers: true };
+const SCREEN: Screen = Screen { width: Some(100), height: None, colour: false, headers: true };
 
 /// A forecast of files with this text.
 fn of_yaml(text: &str, more: &[&str]) -> Result<Forecast, String> {

@@ -55,6 +55,18 @@ bench: ## Measure an idle pass over 100 NodeClaims, and a plan over 1,000, besid
 soak: ## Play SEEDS=2000 embedded worlds with faults and operators; SEED=N repeats one of them, with its log
 	@NODEROTATION_SEEDS=$(or $(SEEDS),2000) NODEROTATION_SEED=$(SEED) cargo test --workspace --test world soak -- --nocapture
 
+.PHONY: fuzz
+fuzz: ## Put broken objects (COUNT=1000000 of them, from SEED=1 on) through whole passes; judge every write
+	@NODEROTATION_FUZZ_SEED=$(or $(SEED),1) NODEROTATION_FUZZ_COUNT=$(or $(COUNT),1000000) \
+	  NODEROTATION_FUZZ_THREADS=$(or $(THREADS),$(shell nproc)) RUST_LOG=off \
+	  cargo test --quiet --workspace --profile fuzz --lib fuzz:: -- --nocapture
+
+.PHONY: kill
+kill: ## Kill passes on a real control plane at KILLS=500 random moments; every invariant must hold
+	@tests/tools/build
+	@NODEROTATION_KILLS=$(or $(KILLS),500) NODEROTATION_KILL_SEED=$(or $(SEED),9) \
+	  cargo test --quiet --workspace --features faults --test cluster kill:: -- --nocapture
+
 .PHONY: cluster
 cluster: ## Start a real control plane with a demo pool, until Ctrl-C
 	@tests/tools/build

@@ -27,3 +27,5 @@ pub mod stop;
 
 #[cfg(test)]
 mod fake;
+#[cfg(test)]
+mod fuzz;

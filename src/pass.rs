@@ -229,4 +229,4 @@ impl PassReport {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

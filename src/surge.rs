@@ -23,7 +23,7 @@ pub use affinity::{Affinity, Dropped, affinity};
 pub use blockers::{Blocker, Blockers, blockers};
 pub use clamp::{BeyondBand, Limited, SurgeRequest};
 pub use headroom::{Doubt, Shortfall, doubts, headroom};
-pub use mutation::mutated;
+pub use mutation::{disowned, mutated};
 pub use placeholder::{PlaceholderSettings, PlaceholderState, Waiting, claim_of, placeholder, placeholder_name, surge_for_label};
 pub use ready::{NotReady, came_after, induced, ready, reapable, reapable_unready};
 pub use requests::UnreadableQuantity;

@@ -66,6 +66,7 @@ fn metrics_are_documented() {
     let rows = METRICS.iter().map(|metric| {
         let kind = match metric.kind() {
             Kind::Gauge => "gauge",
+            Kind::Untyped => "untyped",
             Kind::Counter => "counter",
             Kind::Histogram => "histogram",
         };

@@ -66,10 +66,10 @@ reasons! {
     PolicyConflict, "NodePool", Warning, Condition, "Several policies match the pool with equal specificity: no start.";
     PolicyInvalid, "NodePool", Warning, Condition, "The policy that governs the pool has a field that can't be used: no start.";
     InsufficientHeadroom, "NodePool", Warning, Condition, "spec.limits has no room for the replacement: no start.";
-    SurgeRefused, "NodePool", Warning, Condition, "The API server refused the placeholder or the marks on the Node.";
+    SurgeRefused, "NodePool", Warning, Condition, "The API server refused the placeholder, the marks on the Node or the anchor on the NodePool.";
     DeleteRefused, "NodePool", Warning, Condition, "The API server refused to delete the NodeClaim.";
     HeadroomDoubtful, "NodePool", Warning, Condition, "spec.limits has room for the request, but not for the smallest node of the pool that would hold it; tried all the same.";
-    SurgeMutated, "NodePool", Warning, Condition, "An admission controller changes what the placeholder requests.";
+    SurgeMutated, "NodePool", Warning, Condition, "An admission controller changes what the placeholder requests, or where it may go.";
     RequirementDropped, "NodePool", Warning, Condition, "A label of the old Node can't be asked of its replacement: the pool doesn't allow its value, or there is none.";
     WindowMissed, "NodePool", Warning, Transition, "Windows closed with a NodeClaim due and none rotated.";
     DrainBlocked, "NodePool", Warning, Condition, "The drain takes longer than estimated; the message names what blocks.";

@@ -9,8 +9,10 @@ use hyper_util::client::proxy::matcher::Matcher;
 use kube::{
     Client, Config,
     client::ClientBuilder,
-    config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError},
+    config::{AuthInfo, InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError},
 };
+
+use secrecy::ExposeSecret;
 
 use super::{
     call::chain,
@@ -46,6 +48,17 @@ pub enum ConnectError {
     /// The kubeconfig that was asked for can't be used.
     #[error("the kubeconfig can't be used: {}", chain(.0.as_ref()))]
     Kubeconfig(Box<KubeconfigError>),
+    /// The server's address can't be used.
+    #[error("the cluster's server {server:?} can't be used: {why}")]
+    Server {
+        /// As it stands in the kubeconfig.
+        server: String,
+        /// What it lacks.
+        why: &'static str,
+    },
+    /// A credential holds what no header may hold.
+    #[error("the {0} can't be sent: it holds a line break or another control character")]
+    Credential(&'static str),
     /// The environment names a proxy that can't be read.
     #[error("the proxy {0:?} of the environment is no URL")]
     Proxy(String),
@@ -77,14 +90,16 @@ pub async fn connect(target: &Target) -> Result<Client, ConnectError> {
 pub async fn reach(target: &Target) -> Result<(Client, Uri), ConnectError> {
     tls::choose_provider();
     let mut config = configure(target).await?;
+    judge_server(&config.cluster_url)?;
     plugin::resolve(&mut config.auth_info, Clock::local().now()).await?;
+    if let Some(user) = &target.impersonate {
+        config.auth_info.impersonate = Some(user.clone());
+    }
+    judge_credentials(&mut config.auth_info)?;
     config.default_retry = false;
     config.connect_timeout = Some(CONNECT_LIMIT);
     // Every request has a limit of its own; a limit on the connection would count idle time too.
     (config.read_timeout, config.write_timeout) = (None, None);
-    if let Some(user) = &target.impersonate {
-        config.auth_info.impersonate = Some(user.clone());
-    }
     let agent = HeaderValue::from_static(concat!("noderotation/", env!("CARGO_PKG_VERSION")));
     config.headers.push((header::USER_AGENT, agent));
     let server = config.cluster_url.clone();
@@ -110,17 +125,68 @@ async fn configure(target: &Target) -> Result<Config, ConnectError> {
 
 /// The configuration, and the `proxy-url` that the kubeconfig itself names.
 async fn from_kubeconfig(target: &Target) -> Result<(Config, Option<Uri>), KubeconfigError> {
-    let kubeconfig = match &target.kubeconfig {
+    let mut kubeconfig = match &target.kubeconfig {
         Some(path) => Kubeconfig::read_from(path)?,
         None => Kubeconfig::read()?,
     };
     let named = target.context.as_ref().or(kubeconfig.current_context.as_ref());
     let context = kubeconfig.contexts.iter().find(|context| Some(&context.name) == named).and_then(|context| context.context.as_ref());
-    let cluster = context.and_then(|context| kubeconfig.clusters.iter().find(|cluster| cluster.name == context.cluster));
+    let of_user = context.and_then(|context| kubeconfig.auth_infos.iter().find(|user| Some(&user.name) == context.user.as_ref()));
+    let has_certificate = of_user
+        .and_then(|user| user.auth_info.as_ref())
+        .is_some_and(|user| user.client_certificate.is_some() || user.client_certificate_data.is_some());
+    let named = context.map(|context| context.cluster.clone());
+    for cluster in kubeconfig.clusters.iter_mut().filter(|cluster| Some(&cluster.name) == named.as_ref()) {
+        if let Some(cluster) = &mut cluster.cluster {
+            complete_server(cluster, has_certificate);
+        }
+    }
+    let cluster = kubeconfig.clusters.iter().find(|cluster| Some(&cluster.name) == named.as_ref());
     let proxy = cluster.and_then(|cluster| cluster.cluster.as_ref()?.proxy_url.clone()).filter(|proxy| !proxy.is_empty());
     let proxy = proxy.map(|proxy| proxy.parse().map_err(KubeconfigError::ParseProxyUrl)).transpose()?;
     let options = KubeConfigOptions { context: target.context.clone(), ..KubeConfigOptions::default() };
     Ok((Config::from_custom_kubeconfig(kubeconfig, &options).await?, proxy))
+}
+
+/// What is sent in a header. White space around a token is none of it: files and plugins end with a newline. The client
+/// library panics on anything else that a header can't hold.
+fn judge_credentials(user: &mut AuthInfo) -> Result<(), ConnectError> {
+    if let Some(text) = user.token_file.as_ref().and_then(|path| std::fs::read_to_string(path).ok()) {
+        // Where the file is clean the client library reads it, again and again: it may be renewed.
+        if text.trim_end_matches('\n') != text.trim() && user.token.is_none() {
+            (user.token, user.token_file) = (Some(text.into()), None);
+        }
+    }
+    if let Some(token) = &user.token {
+        let token = token.expose_secret().trim().to_owned();
+        HeaderValue::from_str(&token).map_err(|_| ConnectError::Credential("token"))?;
+        user.token = Some(token.into());
+    }
+    for name in user.impersonate.iter().chain(user.impersonate_groups.iter().flatten()) {
+        HeaderValue::from_str(name).map_err(|_| ConnectError::Credential("name of the user or group to be (--as, or the kubeconfig's)"))?;
+    }
+    Ok(())
+}
+
+/// A server without a scheme, as in `127.0.0.1:8080`, gets the one that kubectl takes: https where anything speaks of TLS.
+fn complete_server(cluster: &mut kube::config::Cluster, has_certificate: bool) {
+    let tls = has_certificate
+        || cluster.certificate_authority.is_some()
+        || cluster.certificate_authority_data.is_some()
+        || cluster.insecure_skip_tls_verify == Some(true);
+    if let Some(server) = cluster.server.as_mut().filter(|server| !server.contains("://") && !server.is_empty()) {
+        *server = format!("{}://{server}", if tls { "https" } else { "http" });
+    }
+}
+
+/// The client joins its paths to the server's URL, and panics where that has no scheme or host.
+fn judge_server(server: &Uri) -> Result<(), ConnectError> {
+    let why = match server.scheme_str() {
+        Some("http" | "https") if server.host().is_some_and(|host| !host.is_empty()) => return Ok(()),
+        Some("http" | "https") => "it names no host",
+        _ => "it has to begin with https:// or http://",
+    };
+    Err(ConnectError::Server { server: server.to_string(), why })
 }
 
 /// The kubeconfig's `proxy-url` wins; else the environment's, of which `NO_PROXY` exempts the *server* (kube compares it

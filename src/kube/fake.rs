@@ -12,6 +12,7 @@ use kube::client::Body;
 use serde_json::{Value, json};
 
 use super::{
+    resource::PODS,
     session::{Session, Terms},
     stop::Stop,
 };
@@ -50,6 +51,20 @@ pub struct Store {
     /// `METHOD path?query`, in order.
     log: Vec<String>,
     faults: VecDeque<(&'static str, Fault)>,
+    /// Lists select by `spec.nodeName`, and what is created gets a UID, as on a real server.
+    pub strict: bool,
+    /// Judges every write before it is done; answers what is wrong with it.
+    pub judge: Option<fn(&Store, &Write<'_>) -> Option<String>>,
+    /// What the judge found.
+    pub forbidden: Vec<String>,
+}
+
+/// A write, as it arrives.
+pub struct Write<'a> {
+    pub method: &'a str,
+    pub path: &'a str,
+    pub dry_run: bool,
+    pub body: &'a Value,
 }
 
 #[derive(Clone)]
@@ -122,6 +137,9 @@ impl Store {
     /// As [`Store::act`]; a dry run leaves no trace.
     fn handle(&mut self, method: &str, path: &str, query: &str, body: &Value) -> (u16, Value) {
         let dry = query.contains("dryRun=All") || body["dryRun"] == json!(["All"]);
+        if let Some(judge) = self.judge.filter(|_| method != "GET") {
+            self.forbidden.extend(judge(self, &Write { method, path, dry_run: dry, body }));
+        }
         let before = dry.then(|| (self.objects.clone(), self.version));
         let answer = self.act(method, path, query, body);
         if let Some(before) = before {
@@ -140,7 +158,11 @@ impl Store {
                 if self.objects.contains_key(&path) {
                     return status(409, "AlreadyExists", "it exists");
                 }
-                self.put(&path, body.clone());
+                let mut created = body.clone();
+                if self.strict {
+                    created["metadata"]["uid"] = json!(format!("uid-of-{}", self.version + 1));
+                }
+                self.put(&path, created);
                 (201, self.objects[&path].clone())
             }
             (_, None) => status(404, "NotFound", "no such object"),
@@ -179,9 +201,16 @@ impl Store {
                 None => !object["metadata"]["labels"][label].is_null(),
             },
         };
+        let node = parameter("fieldSelector")
+            .filter(|_| self.strict)
+            .and_then(|selector| selector.strip_prefix("spec.nodeName%3D").map(str::to_owned));
+        let of_node = |object: &&Value| node.as_ref().is_none_or(|node| object["spec"]["nodeName"] == **node);
         let prefix = format!("{path}/");
-        let below = self.objects.iter().filter(|(path, _)| path.starts_with(&prefix)).map(|(_, object)| object);
-        let all: Vec<&Value> = below.filter(chosen).collect();
+        // Those of all namespaces.
+        let everywhere = path == PODS;
+        let within = |of: &str| if everywhere { of.contains("/pods/") } else { of.starts_with(&prefix) };
+        let below = self.objects.iter().filter(|(path, _)| within(path)).map(|(_, object)| object);
+        let all: Vec<&Value> = below.filter(chosen).filter(of_node).collect();
         let from: usize = parameter("continue").map_or(0, |token| token.parse().unwrap());
         let limit: usize = parameter("limit").map_or(500, |limit| limit.parse().unwrap());
         let to = all.len().min(from + self.page.unwrap_or(limit).min(limit));

@@ -46,7 +46,8 @@ pub struct Listed<T> {
 struct Page<'a> {
     #[serde(default)]
     metadata: PageMeta,
-    #[serde(borrow, default)]
+    /// May be `null`, and never be absent: a body without it is no list, whatever it is, and not an empty one.
+    #[serde(borrow, deserialize_with = "Option::deserialize")]
     items: Option<Vec<&'a RawValue>>,
 }
 

@@ -59,7 +59,7 @@ async fn ask(api: &Api, target: &Target, verdict: &Verdict) -> Result<Answer, St
         Ok(body) => Ok(Answer::Agreed { after: after(target, &body) }),
         Err(CallError::Status { code: 409, words, .. }) => Err(words),
         Err(CallError::Status { code: 404, words, .. }) if !creates => Ok(Answer::Unknown(format!("{attempted}: {words}"))),
-        Err(CallError::Status { code: status @ 400..500, words, .. }) if is_about_the_write(status, &words) => {
+        Err(CallError::Status { code: status @ 400..=500, words, .. }) if is_about_the_write(status, &words) => {
             Ok(Answer::Refused { status, words })
         }
         Err(error) => Ok(Answer::Unknown(error.failure(&attempted).to_string())),
@@ -76,10 +76,12 @@ fn after(target: &Target, body: &Bytes) -> Option<Box<crate::rotation::effect::F
 }
 
 /// Whether the real write would be refused likewise: not where the dry run itself is refused, nor where it is about who
-/// we are (401) or what the server can bear (408, 429).
+/// we are (401) or what the server can bear (408, 429). A webhook that must be asked and doesn't answer is a 500 of the
+/// API server's: it stands in the way of the real write, too.
 fn is_about_the_write(status: u16, words: &str) -> bool {
     let squeezed: String = words.to_lowercase().chars().filter(|character| character.is_alphanumeric()).collect();
-    !matches!(status, 401 | 408 | 429) && !squeezed.contains("dryrun")
+    let is_of_a_webhook = squeezed.contains("failedcallingwebhook");
+    !matches!(status, 401 | 408 | 429) && (status < 500 || is_of_a_webhook) && !squeezed.contains("dryrun")
 }
 
 #[cfg(test)]

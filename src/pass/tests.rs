@@ -1,5 +1,5 @@
 //! Whole passes over a cluster in memory: every story of a rotation, and the same story with a fault at each of its writes.
 
-mod broken;
+pub(crate) mod broken;
 mod memory;
 mod stories;

@@ -62,6 +62,8 @@ pub enum Source {
 pub enum Kind {
     /// Goes up and down.
     Gauge,
+    /// A gauge whose name ends like a part of a histogram, which `promtool check metrics` accepts of no gauge (case C19).
+    Untyped,
     /// Only goes up.
     Counter,
     /// Counts samples per bucket.
@@ -147,6 +149,7 @@ impl Metric {
     /// Its type.
     pub fn kind(&self) -> Kind {
         match self.source {
+            Source::PoolGauge(_) if self.name.ends_with("_count") => Kind::Untyped,
             Source::PoolGauge(_) | Source::PassGauge(_) | Source::PassGauges(_) => Kind::Gauge,
             Source::PoolCounter(_) | Source::PoolCounters(_) => Kind::Counter,
             Source::PoolHistograms(_) => Kind::Histogram,
@@ -209,6 +212,11 @@ pub fn reserved_labels() -> Vec<&'static str> {
 pub fn text(pass: &PassFacts, pools: &[PoolReport<'_>]) -> Option<String> {
     // Encoding into memory fails only for a family without a name or series, and there is none.
     let text = TextEncoder::new().encode_to_string(&families(pass, pools)).unwrap_or_default();
+    // The encoder knows no untyped ones.
+    let text = METRICS.iter().filter(|metric| metric.kind() == Kind::Untyped).fold(text, |text, metric| {
+        let typed = |kind: &str| format!("# TYPE {} {kind}\n", metric.name);
+        text.replace(&typed("gauge"), &typed("untyped"))
+    });
     (!text.is_empty()).then_some(text)
 }
 
@@ -233,7 +241,7 @@ fn family(metric: &Metric, series: Vec<Series>) -> Option<MetricFamily> {
     family.set_name(metric.name.to_owned());
     family.set_help(metric.help.to_owned());
     family.set_field_type(match metric.kind() {
-        Kind::Gauge => MetricType::GAUGE,
+        Kind::Gauge | Kind::Untyped => MetricType::GAUGE,
         Kind::Counter => MetricType::COUNTER,
         Kind::Histogram => MetricType::HISTOGRAM,
     });

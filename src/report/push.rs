@@ -9,7 +9,7 @@ use std::{
 };
 
 use prometheus::TEXT_FORMAT;
-use reqwest::{Client, Method, StatusCode, Url, header::CONTENT_TYPE};
+use reqwest::{Client, Method, StatusCode, Url, header::CONTENT_TYPE, redirect::Policy};
 
 use super::{
     grouping::{self, Grouping},
@@ -19,6 +19,9 @@ use crate::{api::keys::PROGRAM, tls};
 
 /// How long a push may take.
 pub const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// So many redirects are followed.
+const REDIRECTS: usize = 3;
 
 /// A Pushgateway and the group in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,7 +101,7 @@ impl Gateway {
         };
         let failed = |source: reqwest::Error| Error::Send { group: self.shown(), source: source.without_url() };
         tls::choose_provider();
-        let client = Client::builder().timeout(TIMEOUT).connect_timeout(TIMEOUT).build().map_err(failed)?;
+        let client = Client::builder().timeout(TIMEOUT).connect_timeout(TIMEOUT).redirect(redirects()).build().map_err(failed)?;
         let request = client.request(method, self.group.clone()).header(CONTENT_TYPE, TEXT_FORMAT).body(text);
         let response = request.send().await.map_err(failed)?;
         let status = response.status();
@@ -117,6 +120,15 @@ impl Gateway {
         let _ = group.set_password(None);
         group.into()
     }
+}
+
+/// Only redirects that keep method and body. After any other the push would become a GET: of the login page of a proxy, say,
+/// which answers well and has stored nothing.
+fn redirects() -> Policy {
+    Policy::custom(|attempt| {
+        let keeps = matches!(attempt.status(), StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
+        if keeps && attempt.previous().len() <= REDIRECTS { attempt.follow() } else { attempt.stop() }
+    })
 }
 
 /// Where the metrics are written besides: for a node-exporter's textfile collector, or to look at.

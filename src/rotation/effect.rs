@@ -29,6 +29,8 @@ pub enum Effect {
         pool: String,
         /// The claim to be rotated.
         claim: String,
+        /// Now.
+        at: Time,
         /// When the claim had failed before.
         failed_at: Option<Time>,
     },

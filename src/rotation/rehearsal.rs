@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// So many candidates are tried in one pass.
-const CANDIDATES: usize = 3;
+pub const CANDIDATES: usize = 3;
 
 /// What a rehearsal came to.
 pub enum Rehearsed {
@@ -82,11 +82,24 @@ pub fn surge(scene: &Scene<'_>, claim: &NodeClaim, surge: &Surge) -> Result<Rehe
         },
         _ => None,
     });
+    if let Some(lost) = created.and_then(|created| surge::disowned(&surge.pod, created)) {
+        return Ok(Rehearsed::Refused(disowned(scene, claim, lost)));
+    }
     let mutated = created.and_then(|created| surge::mutated(&surge.pod, created)).map(|how| {
         let message = format!("The placeholder for NodeClaim {} would not be created as it was sent: {how}", claim.metadata.name);
         Notice::new(Reason::SurgeMutated, scene.regarding(), scene.name(), message)
     });
     Ok(Rehearsed::Agreed(mutated.into_iter().collect()))
+}
+
+/// A placeholder that would come without what tells it as ours would be found by no later pass, and stay for good.
+fn disowned(scene: &Scene<'_>, claim: &NodeClaim, lost: &str) -> Notice {
+    let message = format!(
+        "No rotation of NodeClaim {} starts: its placeholder would be created without its {lost}, by which passes find it again. \
+         Something in the cluster (an admission webhook or policy) takes it away: let it leave the Pods of namespace {} alone.",
+        claim.metadata.name, scene.config.placeholder.namespace
+    );
+    Notice::new(Reason::SurgeRefused, scene.regarding(), scene.name(), message)
 }
 
 /// Rehearses the deletion of a forceful fallback.

@@ -1,10 +1,12 @@
 //! Starting a rotation (§5.2 steps 2 and 3): gates, candidate, headroom, anchor, and at once the first attempt.
 
+use std::collections::BTreeSet;
+
 use super::{
     attempt::{self, Surge},
     effect::{Effect, End},
     notice::Notice,
-    rehearsal::{self, Rehearsed},
+    rehearsal::{self, CANDIDATES, Rehearsed},
     scene::{Scene, restore},
     state::State,
     step::{Action, Assessment, Gate, Planned, Say, Step},
@@ -18,7 +20,7 @@ use crate::{
     },
     candidates::Candidate,
     policy::Policy,
-    view::Missing,
+    view::{Missing, Need},
 };
 
 /// The step of a governed pool without a rotation.
@@ -29,36 +31,75 @@ pub fn start(scene: &Scene<'_>, policy: &Policy, mut assessment: Assessment) -> 
         let wake_at = wake(&assessment);
         return Ok(Step { wake_at, ..Step::of(assessment, action) });
     }
-    rehearsal::leave_out_unwritable(scene, &mut assessment)?;
-    let chosen = assessment.candidates.first().and_then(|candidate| Some((candidate.clone(), scene.claim(&candidate.claim)?)));
-    let Some((candidate, claim)) = chosen else {
-        let wake_at = wake(&assessment);
-        return Ok(Step { wake_at, ..Step::of(assessment, Action { code: "idle", detail: "no eligible candidate".into() }) });
-    };
+    writable(scene, policy, &mut assessment)?;
+    let candidates: Vec<(Candidate, &NodeClaim)> =
+        assessment.candidates.iter().take(CANDIDATES).filter_map(|candidate| named(scene, candidate)).collect();
+    let mut unreadable: Option<String> = None;
+    for (index, (candidate, claim)) in candidates.iter().enumerate() {
+        match start_of(scene, policy, assessment.clone(), claim, candidate)? {
+            Ok(step) => return Ok(Step { error: unreadable, ..step }),
+            Err(error) => unreadable = Some(unreadable.unwrap_or(error)),
+        }
+        // There are few rounds: what the others need is asked for together.
+        let others = candidates[index + 1..].iter().filter_map(|(_, claim)| attempt::surge(scene, policy, claim).err());
+        let missing: BTreeSet<Need> = others.flat_map(|Missing(needs)| needs).collect();
+        if !missing.is_empty() {
+            return Err(Missing(missing));
+        }
+    }
+    if let Some(error) = unreadable {
+        return Ok(Step::failed(assessment, error));
+    }
+    let wake_at = wake(&assessment);
+    Ok(Step { wake_at, ..Step::of(assessment, Action { code: "idle", detail: "no eligible candidate".into() }) })
+}
+
+/// A candidate with its claim.
+fn named<'a>(scene: &Scene<'a>, candidate: &Candidate) -> Option<(Candidate, &'a NodeClaim)> {
+    Some((candidate.clone(), scene.claim(&candidate.claim)?))
+}
+
+/// Takes the unwritable candidates out; in the same round it asks for what the first one's surge needs.
+fn writable(scene: &Scene<'_>, policy: &Policy, assessment: &mut Assessment) -> Result<(), Missing> {
+    let Err(Missing(mut needs)) = rehearsal::leave_out_unwritable(scene, assessment) else { return Ok(()) };
+    let first = assessment.candidates.first().and_then(|candidate| scene.claim(&candidate.claim));
+    needs.extend(first.and_then(|claim| attempt::surge(scene, policy, claim).err()).into_iter().flat_map(|Missing(needs)| needs));
+    Err(Missing(needs))
+}
+
+/// The step that starts this candidate's rotation; the inner error names what can't be read, which harms only it.
+fn start_of(
+    scene: &Scene<'_>,
+    policy: &Policy,
+    assessment: Assessment,
+    claim: &NodeClaim,
+    candidate: &Candidate,
+) -> Result<Result<Step, String>, Missing> {
+    let candidate = candidate.clone();
     let bound = scene.rules(&policy.settings).derivation(claim).t_rot;
     if policy.settings.forceful_fallback && candidate.deadline.is_some_and(|deadline| deadline - scene.now < bound) {
         let why =
             format!("{}: less than t_rot {} is left, and forcefulFallback is enabled", why(scene.now, &candidate), format_duration(bound));
-        return match rehearsal::fallback(scene, claim)? {
-            Some(refusal) => Ok(refused(assessment, refusal)),
-            None => Ok(start_fallback(scene, assessment, claim, candidate, why)),
-        };
+        return Ok(Ok(match rehearsal::fallback(scene, claim)? {
+            Some(refusal) => refused(assessment, refusal),
+            None => start_fallback(scene, assessment, claim, candidate, why),
+        }));
     }
     let surge = match attempt::surge(scene, policy, claim)? {
         Ok(surge) => surge,
-        Err(error) => return Ok(Step::failed(assessment, error)),
+        Err(error) => return Ok(Err(error)),
     };
     if let Some(shortfall) = &surge.shortfall {
-        return Ok(no_headroom(scene, assessment, claim, shortfall));
+        return Ok(Ok(no_headroom(scene, assessment, claim, shortfall)));
     }
-    match rehearsal::surge(scene, claim, &surge)? {
-        Rehearsed::Refused(refusal) => Ok(refused(assessment, refusal)),
+    Ok(Ok(match rehearsal::surge(scene, claim, &surge)? {
+        Rehearsed::Refused(refusal) => refused(assessment, refusal),
         Rehearsed::Agreed(notices) => {
             let mut step = start_surge(scene, assessment, claim, candidate, surge);
             step.conditions.extend(notices);
-            Ok(step)
+            step
         }
-    }
+    }))
 }
 
 /// The API server would refuse: nothing is touched, and the pool has not failed.
@@ -92,10 +133,10 @@ fn failed_at(claim: &NodeClaim) -> Option<Time> {
 fn start_surge(scene: &Scene<'_>, assessment: Assessment, claim: &NodeClaim, candidate: Candidate, surge: Surge) -> Step {
     let name = &candidate.claim;
     let why = why(scene.now, &candidate);
-    let anchor = Effect::Anchor { pool: scene.name().into(), claim: name.clone(), failed_at: failed_at(claim) };
+    let anchor = Effect::Anchor { pool: scene.name().into(), claim: name.clone(), at: scene.now, failed_at: failed_at(claim) };
     let say = Say::Started { pool: scene.regarding(), why: why.clone() };
     let mut step = Step::of(assessment, Action { code: "start", detail: format!("starts the rotation of {why}") });
-    step.effects.push(Planned::new(anchor).say(say));
+    step.effects.push(Planned::new(anchor).say(say).refused(Some(unanchorable(scene, name)), Vec::new()));
     step.effects.extend(attempt::begin(scene, claim, &[State::None, State::Failed]));
     step.effects.extend(attempt::hold_node(scene, claim));
     step.effects.push(attempt::create_placeholder(scene, claim, &surge));
@@ -109,10 +150,18 @@ fn start_fallback(scene: &Scene<'_>, assessment: Assessment, claim: &NodeClaim, 
     let (pool, name) = (scene.name().to_owned(), claim.metadata.name.clone());
     let anchor = Effect::StartFallback { pool, claim: name.clone(), at: scene.now, failed_at: failed_at(claim) };
     let mut step = Step::of(assessment, Action { code: "forceful-fallback", detail: format!("deletes {why}") });
-    step.effects.push(Planned::new(anchor).say(Say::Fallback { pool: scene.regarding(), why }));
+    let refusal = unanchorable(scene, &claim.metadata.name);
+    step.effects.push(Planned::new(anchor).say(Say::Fallback { pool: scene.regarding(), why }).refused(Some(refusal), Vec::new()));
     step.effects.extend(super::fallback::delete(scene, claim));
     step.starts = Some(candidate);
     step
+}
+
+/// The first write on the pool is refused, as by a policy that keeps NodePools to one tool: nothing else is touched.
+fn unanchorable(scene: &Scene<'_>, claim: &str) -> Notice {
+    let message =
+        format!("No rotation of NodeClaim {claim} starts, since the API server refuses to have NodePool {} annotated", scene.name());
+    Notice::new(Reason::SurgeRefused, scene.regarding(), scene.name(), message)
 }
 
 fn no_headroom(scene: &Scene<'_>, assessment: Assessment, claim: &NodeClaim, shortfall: &str) -> Step {

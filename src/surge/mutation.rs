@@ -6,23 +6,45 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::core::v1::Pod;
 
 use super::requests::effective_requests;
+use crate::api::{karpenter::pod_meta, keys};
 
-/// What the API server made of the placeholder's effective requests, with both numbers; `None` where it left them alone.
-pub fn mutated(sent: &Pod, returned: &Pod) -> Option<String> {
-    let (sent, returned) = match (effective_requests(sent), effective_requests(returned)) {
+/// What the API server made of where the placeholder may go, and of its effective requests, with both numbers; `None` where
+/// it left them alone.
+pub fn mutated(sent_pod: &Pod, returned_pod: &Pod) -> Option<String> {
+    let (sent, returned) = match (effective_requests(sent_pod), effective_requests(returned_pod)) {
         (Ok(sent), Ok(returned)) => (sent, returned),
         (Err(unreadable), _) | (_, Err(unreadable)) => return Some(unreadable.to_string()),
     };
+    let mut changed = placed(sent_pod, returned_pod);
     let resources: BTreeSet<&String> = sent.0.keys().chain(returned.0.keys()).collect();
-    let changed: Vec<String> = resources
-        .into_iter()
-        .filter(|resource| sent.get(resource) != returned.get(resource))
-        .map(|resource| {
-            let (sent, returned) = (sent.get(resource).canonical(resource), returned.get(resource).canonical(resource));
-            format!("{resource}: {sent} sent, {returned} returned")
-        })
-        .collect();
+    let resized = resources.into_iter().filter(|resource| sent.get(resource) != returned.get(resource)).map(|resource| {
+        let (sent, returned) = (sent.get(resource).canonical(resource), returned.get(resource).canonical(resource));
+        format!("{resource}: {sent} sent, {returned} returned")
+    });
+    changed.extend(resized);
     (!changed.is_empty()).then(|| changed.join("; "))
+}
+
+/// A node selector or a priority that somebody gave it: it may find no node of the pool, or push Pods off one.
+fn placed(sent: &Pod, returned: &Pod) -> Vec<String> {
+    let selector = |pod: &Pod| pod.spec.as_ref().and_then(|spec| spec.node_selector.clone()).unwrap_or_default();
+    let class = |pod: &Pod| pod.spec.as_ref().and_then(|spec| spec.priority_class_name.clone()).unwrap_or_default();
+    let known = selector(sent);
+    let added = selector(returned).into_iter().filter(|(key, value)| known.get(key) != Some(value));
+    let mut changed: Vec<String> = added.map(|(key, value)| format!("nodeSelector {key}={value} added")).collect();
+    if class(sent) != class(returned) {
+        changed.push(format!("priorityClassName: {:?} sent, {:?} returned", class(sent), class(returned)));
+    }
+    changed
+}
+
+/// What tells the placeholder as ours, where the API server would store it without: its label, or its annotation.
+pub fn disowned(sent: &Pod, returned: &Pod) -> Option<&'static str> {
+    let (sent, returned) = (pod_meta(sent), pod_meta(returned));
+    if sent.label(keys::SURGE_FOR) != returned.label(keys::SURGE_FOR) {
+        return Some("label noderotation.io/surge-for");
+    }
+    (sent.annotation(keys::SURGE_FOR) != returned.annotation(keys::SURGE_FOR)).then_some("annotation noderotation.io/surge-for")
 }
 
 #[cfg(test)]

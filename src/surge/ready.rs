@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Pod, Taint, Toleration};
 
 use super::{
     placeholder::{PlaceholderState, claim_of},
@@ -46,6 +46,13 @@ pub enum NotReady {
         /// The node.
         node: String,
     },
+    /// Its node takes no new Pods: it is cordoned, or has got a taint since.
+    HostClosed {
+        /// The node.
+        node: String,
+        /// Why.
+        why: String,
+    },
 }
 
 impl fmt::Display for NotReady {
@@ -58,6 +65,7 @@ impl fmt::Display for NotReady {
             Self::OtherPool { node, pool: None } => write!(formatter, "the placeholder's node {node} belongs to no pool"),
             Self::HostNotReady { node } => write!(formatter, "the placeholder's node {node} is not Ready"),
             Self::HostLeaving { node } => write!(formatter, "the placeholder's node {node} is being removed itself"),
+            Self::HostClosed { node, why } => write!(formatter, "the placeholder's node {node} takes no other Pods: {why}"),
         }
     }
 }
@@ -65,7 +73,9 @@ impl fmt::Display for NotReady {
 /// Whether the old node may go: its placeholder runs on another Ready node of the same pool. Answers that node's name.
 ///
 /// `host` is the whole Node the placeholder is bound to ([`PlaceholderState::node`]), `None` where it does not exist.
-/// A host that is being deleted or carries Karpenter's `disrupted` taint takes no Pods, so it isn't ready either.
+/// A host that is being deleted or carries Karpenter's `disrupted` taint takes no Pods, so it isn't ready either; nor is
+/// one that somebody has cordoned, or that got a taint which the placeholder doesn't tolerate: what is drained from the
+/// old node could not go there.
 ///
 /// # Errors
 /// What is still missing.
@@ -88,7 +98,31 @@ pub fn ready(placeholder: Option<&Pod>, host: Option<&Node>, candidate_node: &st
     if !host.is_ready() {
         return Err(NotReady::HostNotReady { node });
     }
-    Ok(node)
+    match closed(host, placeholder) {
+        Some(why) => Err(NotReady::HostClosed { node, why }),
+        None => Ok(node),
+    }
+}
+
+/// Why a node takes no Pods like the placeholder.
+fn closed(host: &Node, placeholder: Option<&Pod>) -> Option<String> {
+    if host.spec.unschedulable {
+        return Some("it is cordoned".into());
+    }
+    let tolerations: Vec<&Toleration> =
+        placeholder.and_then(|pod| pod.spec.as_ref()).into_iter().flat_map(|spec| spec.tolerations.iter().flatten()).collect();
+    let keeps_out =
+        |taint: &&Taint| taint.effect != "PreferNoSchedule" && !tolerations.iter().any(|toleration| tolerates(toleration, taint));
+    host.spec.taints.iter().find(keeps_out).map(|taint| format!("it has the taint {}:{}", taint.key, taint.effect))
+}
+
+/// As the scheduler matches them.
+fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
+    let text = |field: &Option<String>| field.clone().unwrap_or_default();
+    let (key, effect, operator) = (text(&toleration.key), text(&toleration.effect), text(&toleration.operator));
+    let by_key = key == taint.key || (key.is_empty() && operator == "Exists");
+    let by_value = operator == "Exists" || text(&toleration.value) == text(&taint.value);
+    by_key && by_value && (effect.is_empty() || effect == taint.effect)
 }
 
 /// The claim that the placeholder is on: that of the pool whose Node is the placeholder's. Whether the placeholder

@@ -17,7 +17,7 @@ const LATER: &str = "2026-12-04T18:03:00Z";
 const AFTER_READY_TIMEOUT: &str = "2026-12-04T18:15:01Z";
 
 /// An attempt on `web-1` that began at 18:00, whose placeholder carries this patch; `web-2` came for it.
-fn attempt(patch: &Value) -> (Fleet, Pod) {
+pub fn attempt(patch: &Value) -> (Fleet, Pod) {
     let mut fleet = Fleet::under(&policy(&json!({})))
         .pool(json!({"metadata": {"name": "web"}, "spec": {"template": {"spec": {"expireAfter": "336h", "terminationGracePeriod": "1h"}}}}))
         .claim("web", "web-1", "2026-11-25T00:00:00Z", &json!({}), &json!({}))

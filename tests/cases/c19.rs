@@ -30,6 +30,11 @@ async fn names_that_our_series_use_are_refused_before_anything_else() {
 /// Needs the Debian package, so it runs with the tests on a control plane.
 #[cfg(feature = "faults")]
 mod real {
+    use std::{
+        io::Write,
+        process::{Command, Stdio},
+    };
+
     use control_plane::Pushgateway;
     use serde_json::json;
 
@@ -83,6 +88,7 @@ mod real {
             assert!(group.iter().all(|line| line.contains("job=\"noderotation\"") && line.contains("tier=\"gold\"")), "{group:?}");
             assert!(group.iter().any(|line| line.contains("nodepool=\"web\"")), "{group:?}");
             let text = String::from_utf8_lossy(&output.stdout);
+            promtool_agrees(&text);
             let samples: Vec<&str> = text.lines().filter(|line| line.starts_with("noderotation_")).collect();
             assert!(samples.len() > 20, "{text}");
             for sample in samples {
@@ -90,5 +96,20 @@ mod real {
                 assert!(values.filter(|word| word.parse::<f64>().is_ok()).count() == 1, "a timestamp: {sample}");
             }
         }
+    }
+
+    /// `promtool check metrics` reads the same text that was pushed, and has nothing to say about it.
+    fn promtool_agrees(text: &str) {
+        let mut promtool = Command::new("promtool")
+            .args(["check", "metrics"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("promtool is missing: `make tools` installs it");
+        promtool.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+        let output = promtool.wait_with_output().unwrap();
+        let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+        assert!(output.status.success() && said.is_empty(), "{said}");
     }
 }

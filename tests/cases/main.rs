@@ -19,3 +19,6 @@ mod c23;
 mod fleet;
 mod program;
 mod server;
+mod t_program;
+mod t_surge;
+mod t_time;

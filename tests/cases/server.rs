@@ -24,6 +24,8 @@ pub struct Request {
 /// What it is answered.
 pub enum Reply {
     Json(u16, Value),
+    /// Another body, with these header lines.
+    Text(u16, String, &'static str),
     /// Nothing, ever.
     Silence,
     /// The head and a part of the body, then nothing.
@@ -95,8 +97,9 @@ impl Server {
         while let Some(request) = read(&mut stream).await {
             self.state.requests.lock().unwrap().push(request.clone());
             let reply = (self.state.answer)(&request).unwrap_or_else(|| self.cluster(&request));
-            let (code, body) = match reply {
-                Reply::Json(code, body) => (code, body.to_string()),
+            let (code, body, kind) = match reply {
+                Reply::Json(code, body) => (code, body.to_string(), "content-type: application/json".to_owned()),
+                Reply::Text(code, headers, body) => (code, body.to_owned(), headers),
                 Reply::Silence => return tokio::time::sleep(Duration::from_secs(600)).await,
                 Reply::Stall => {
                     let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 1000\r\n\r\n{\"items\": [";
@@ -104,10 +107,8 @@ impl Server {
                     return tokio::time::sleep(Duration::from_secs(600)).await;
                 }
             };
-            let head = format!(
-                "HTTP/1.1 {code} X\r\ndate: Mon, 30 Nov 2026 07:00:00 GMT\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
-                body.len()
-            );
+            let head =
+                format!("HTTP/1.1 {code} X\r\ndate: Mon, 30 Nov 2026 07:00:00 GMT\r\n{kind}\r\ncontent-length: {}\r\n\r\n", body.len());
             if stream.write_all(format!("{head}{body}").as_bytes()).await.is_err() {
                 return;
             }

@@ -91,7 +91,7 @@ fn options(folder: &Path) -> Options {
     Options { instance_types: Some(file), ..Options::default() }
 }
 
-async fn fill(passes: &Passes, name: &str) {
+pub async fn fill(passes: &Passes, name: &str) {
     passes.plane.install(&pool(name)).await.unwrap();
     let nodes = if name == "turns" { 2 } else { 1 };
     let workload = Workload::new(name, name).replicas(nodes).cpu("5");
@@ -106,7 +106,7 @@ async fn fill(passes: &Passes, name: &str) {
 }
 
 /// A policy under which a pool rotates one Node and then rests.
-fn once(name: &str) -> Value {
+pub fn once(name: &str) -> Value {
     with(policy(name), "surge.cooldownAfter", json!("1h"))
 }
 
@@ -122,7 +122,7 @@ async fn rehearse(passes: &Passes) -> Pass {
 }
 
 /// Waits until a rehearsal says so: what admission is told takes a moment to hold.
-async fn foretold(passes: &Passes, words: &str) {
+pub async fn foretold(passes: &Passes, words: &str) {
     passes
         .plane
         .wait_for(&format!("a rehearsal says {words:?}"), LIMIT, async || {
@@ -154,7 +154,7 @@ async fn refuses_the_placeholder(passes: &Passes, claim: &str, mut narrow: Value
 }
 
 /// Nothing was written on these claims, on their Nodes, or on any Pod since then.
-async fn untouched(passes: &Passes, written: usize, claims: &[&str]) {
+pub async fn untouched(passes: &Passes, written: usize, claims: &[&str]) {
     let mut names = Vec::new();
     for claim in claims {
         let node = passes.claim(claim).await.unwrap()["status"]["nodeName"].as_str().unwrap().to_owned();
@@ -165,8 +165,8 @@ async fn untouched(passes: &Passes, written: usize, claims: &[&str]) {
     assert_eq!(writes, [""; 0]);
 }
 
-async fn lift(passes: &Passes, kind: &str, name: &str) {
-    let arguments: &[&str] = if kind.starts_with("validating") { &[] } else { &["--namespace", NAMESPACE] };
+pub async fn lift(passes: &Passes, kind: &str, name: &str) {
+    let arguments: &[&str] = if kind.starts_with("validating") || kind.starts_with("mutating") { &[] } else { &["--namespace", NAMESPACE] };
     passes.plane.run_kubectl(&[&["delete", kind, name], arguments].concat(), "").await.unwrap();
 }
 
@@ -179,7 +179,7 @@ async fn first_in_turn(passes: &Passes) -> String {
 }
 
 /// A policy of the cluster's owner about what the program does to NodeClaims.
-fn forbid(name: &str, operation: &str, allowed: &str) -> [Value; 2] {
+pub fn forbid(name: &str, operation: &str, allowed: &str) -> [Value; 2] {
     let rule = json!({"apiGroups": ["karpenter.sh"], "apiVersions": ["v1"], "operations": [operation], "resources": ["nodeclaims"]});
     let ours = format!("request.userInfo.username == 'system:serviceaccount:{NAMESPACE}:noderotation'");
     [

@@ -16,10 +16,10 @@ use crate::{
 };
 
 const PASSES: usize = 200;
-const QUICK: [&str; 3] = ["red", "green", "blue"];
+pub const QUICK: [&str; 3] = ["red", "green", "blue"];
 /// Its nodes come too late for its policy: attempts are rolled back.
-const SLOW: &str = "slow";
-const US: &str = "system:serviceaccount:node-rotation-system:noderotation";
+pub const SLOW: &str = "slow";
+pub const US: &str = "system:serviceaccount:node-rotation-system:noderotation";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn counters_equal_the_audit_log_whatever_is_lost_on_the_way() {
@@ -63,7 +63,7 @@ async fn counters_equal_the_audit_log_whatever_is_lost_on_the_way() {
 }
 
 /// One Pod on one node in each pool.
-async fn fleet(passes: &Passes) {
+pub async fn fleet(passes: &Passes) {
     let workloads: Vec<Workload> =
         QUICK.into_iter().chain([SLOW]).map(|pool| Workload::new(pool, pool).replicas(1).without_budget()).collect();
     for workload in &workloads {
@@ -88,7 +88,7 @@ fn policies(suspended: bool) -> [Value; 2] {
 }
 
 /// No start any more, and passes until nothing is in flight.
-async fn settle(passes: &Passes) {
+pub async fn settle(passes: &Passes) {
     passes.plane.apply_objects(&policies(true)).await.unwrap();
     let idle = async |_: &control_plane::ControlPlane| {
         for pool in QUICK.into_iter().chain([SLOW]) {
@@ -103,17 +103,17 @@ async fn settle(passes: &Passes) {
 
 /// Per pool: successes, failures, and claims that others deleted.
 #[derive(Debug, Default)]
-struct Told(BTreeMap<String, [u64; 3]>);
+pub struct Told(pub BTreeMap<String, [u64; 3]>);
 
 impl Told {
-    fn add(&mut self, pool: &str, success: u64, failure: u64, expired: u64) {
+    pub fn add(&mut self, pool: &str, success: u64, failure: u64, expired: u64) {
         let outcomes = self.0.entry(pool.into()).or_default();
         *outcomes = [outcomes[0] + success, outcomes[1] + failure, outcomes[2] + expired];
     }
 
     /// Success: a claim that we marked as draining and deleted. Failure: each time a claim was stored as failed with one
     /// retry more. Expired: a claim that we found deleted by others.
-    fn by_audit_log(log: &str) -> Self {
+    pub fn by_audit_log(log: &str) -> Self {
         let (mut draining, mut deleted, mut expired, mut told) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new(), Self::default());
         for pool in QUICK.into_iter().chain([SLOW]) {
             told.add(pool, 0, 0, 0);
@@ -142,6 +142,6 @@ impl Told {
 }
 
 /// Karpenter names a claim after its pool.
-fn pool_of(claim: &str) -> &str {
+pub fn pool_of(claim: &str) -> &str {
     claim.rsplit_once('-').map_or(claim, |(pool, _)| pool)
 }

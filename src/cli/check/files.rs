@@ -24,12 +24,20 @@ pub fn gather(arguments: &[PathBuf]) -> Result<Vec<File>, String> {
             // The same file by another way would seem to be a second policy of the same name.
             if seen.insert(fs::canonicalize(&path).unwrap_or_else(|_| path.clone())) {
                 let name = path.display().to_string();
-                let text = read(&path).map_err(|error| format!("reading {name}: {error}"))?;
+                let text = read(&path).map_err(|error| format!("reading {name}: {}", why(&error)))?;
                 files.push(File { name, text });
             }
         }
     }
     Ok(files)
+}
+
+/// An error in words that say what to do.
+fn why(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::InvalidData => "it is not UTF-8 text (`>` in PowerShell writes UTF-16): save it as UTF-8".into(),
+        _ => error.to_string(),
+    }
 }
 
 fn read(path: &Path) -> io::Result<String> {

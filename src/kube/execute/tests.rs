@@ -26,7 +26,7 @@ fn fake() -> Fake {
 }
 
 fn anchor() -> Effect {
-    Effect::Anchor { pool: "web".into(), claim: "web-a".into(), failed_at: None }
+    Effect::Anchor { pool: "web".into(), claim: "web-a".into(), at: at("2026-11-30T07:00:00Z"), failed_at: None }
 }
 
 fn delete() -> Effect {

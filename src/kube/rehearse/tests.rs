@@ -79,6 +79,17 @@ async fn what_the_real_write_would_meet_is_refused_with_the_servers_words() {
     assert_eq!(answer(&fake, create()).await, Answer::Refused { status: 404, words: "namespaces \"ns\" not found".into() });
 }
 
+/// A webhook that has to be asked (`failurePolicy: Fail`) and doesn't answer: so would the real write end.
+#[tokio::test]
+async fn a_webhook_that_is_down_refuses_the_write() {
+    let words = "Internal error occurred: failed calling webhook \"guard.example\": connection refused";
+    let fake = fake();
+    for _ in 0..3 {
+        fake.fault("PATCH", refuse(500, words));
+    }
+    assert_eq!(answer(&fake, freeze()).await, Answer::Refused { status: 500, words: words.into() });
+}
+
 #[tokio::test]
 async fn what_refuses_only_the_dry_run_says_nothing_of_the_write() {
     for (status, words) in [
@@ -86,7 +97,8 @@ async fn what_refuses_only_the_dry_run_says_nothing_of_the_write() {
         (400, "dryRun is not supported"),
         (403, "this proxy forbids dry-run requests"),
         (401, "Unauthorized"),
-        (500, "failed calling webhook \"x\""),
+        (500, "etcdserver: request timed out"),
+        (500, "failed calling webhook \"x\": dry run is not supported here"),
         (404, "no such object"),
     ] {
         let fake = fake();

@@ -29,7 +29,7 @@ fn values() -> Vec<String> {
 }
 
 /// A rotation of `a` in every state, beside `c`, which the operator wants rotated half an hour from now.
-fn states() -> BTreeMap<&'static str, Fleet> {
+pub fn states() -> BTreeMap<&'static str, Fleet> {
     let noted = |object: Object| object.note("example.com/note", "mine");
     let with_c = |fleet: Fleet| {
         let asked = to_annotation(later(now(), mins(30)));

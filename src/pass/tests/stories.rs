@@ -423,7 +423,7 @@ async fn a_start_that_is_refused_anywhere_leaves_nothing_and_says_so() {
         lines.push(format!("{at}: {}", told.join(" ")));
     }
     assert_snapshot!(lines.join("\n"), @r"
-    1: 
+    1: SurgeRefused
     2: RotationStarted RotationReleased
     3: RotationStarted RotationReleased SurgeRefused
     4: RotationStarted RotationReleased SurgeRefused

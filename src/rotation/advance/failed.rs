@@ -51,9 +51,12 @@ pub fn failed(scene: &Scene<'_>, policy: &Policy, assessment: Assessment, claim:
     Ok(step)
 }
 
-/// A failure that no release has counted: later than every one that was.
+/// A failure that no release has counted: later than every one that was. A time that has not come yet accounts for
+/// nothing but a failure of such a time.
 fn unaccounted(scene: &Scene<'_>, claim: &NodeClaim) -> Option<Time> {
     let failed_at = claim.metadata.stamp(keys::FAILED_AT).time()?;
+    let is_to_come = |time: Time| time > scene.horizon();
     let accounted = scene.pool.metadata.stamp(keys::LAST_FAILURE_AT).time();
+    let accounted = accounted.filter(|accounted| !is_to_come(*accounted) || is_to_come(failed_at));
     accounted.is_none_or(|accounted| failed_at > accounted).then_some(failed_at.min(scene.now))
 }

@@ -23,7 +23,7 @@ use crate::{
         state::State,
         step::{Action, Assessment, Planned, Say, Step},
     },
-    surge::{self, PlaceholderState, placeholder_name},
+    surge::{self, NotReady, PlaceholderState, placeholder_name},
     view::{Missing, Need},
 };
 
@@ -62,6 +62,10 @@ pub fn pending(scene: &Scene<'_>, policy: &Policy, assessment: Assessment, claim
             Ok(step.waiting(format!("the placeholder is bound to Node {node} and not Running: {why}")))
         }
         PlaceholderState::Running { node } => {
+            let leaving = surge::induced(scene.claims.iter().copied(), scene.name(), &node).is_some_and(|host| host.metadata.is_deleting());
+            if leaving && claim.node() != Some(&node) {
+                return Ok(step.waiting(NotReady::HostLeaving { node }.to_string()));
+            }
             match surge::ready(pod, scene.view.node(&node)?, claim.node().unwrap_or_default(), scene.name()) {
                 Ok(host) => Ok(to_draining(scene, claim, &host, started, step)),
                 Err(why) => Ok(step.waiting(why.to_string())),

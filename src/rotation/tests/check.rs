@@ -145,7 +145,7 @@ pub fn words(effect: &Effect) -> String {
     let stamp = |time: &Time| to_annotation(*time);
     let after = |failed_at: &Option<Time>| failed_at.map_or(String::new(), |time| format!(" after the failure at {}", stamp(&time)));
     match effect {
-        Effect::Anchor { pool, claim, failed_at } => format!("anchor {pool} on {claim}{}", after(failed_at)),
+        Effect::Anchor { pool, claim, failed_at, .. } => format!("anchor {pool} on {claim}{}", after(failed_at)),
         Effect::StartFallback { pool, claim, at, failed_at } => {
             format!("anchor {pool} on {claim} as fallback at {}{}", stamp(at), after(failed_at))
         }

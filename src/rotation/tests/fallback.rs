@@ -19,7 +19,7 @@ fn less_than_t_rot_before_the_deadline_it_starts() {
     assert_snapshot!(check(&near(mins(79) - secs(1)), now()), @r"
     asks nodes of web
     web: forceful-fallback: deletes NodeClaim a on Node node-a, age 334h41m1s, deadline 2026-12-02T04:18:59Z: less than t_rot 1h19m is left, and forcefulFallback is enabled
-      anchor web on a as fallback at 2026-12-02T03:00:00Z | says ForcefulFallback
+      anchor web on a as fallback at 2026-12-02T03:00:00Z | refused: SurgeRefused | says ForcefulFallback
       mark a draining from [None, Pending, Failed, Expired]
       delete claim a (uid-a) | gone is fine | refused: DeleteRefused
     ");

@@ -119,8 +119,8 @@ fn effects_on_a_pool() {
     let release = |end| Effect::Release { pool: pool.clone(), claim: claim.clone(), end, at };
     let failed_at = super::fleet::at(&ago(mins(40)));
     let effects = [
-        Effect::Anchor { pool: pool.clone(), claim: claim.clone(), failed_at: None },
-        Effect::Anchor { pool: pool.clone(), claim: claim.clone(), failed_at: Some(failed_at) },
+        Effect::Anchor { pool: pool.clone(), claim: claim.clone(), at, failed_at: None },
+        Effect::Anchor { pool: pool.clone(), claim: claim.clone(), at, failed_at: Some(failed_at) },
         Effect::StartFallback { pool: pool.clone(), claim: claim.clone(), at, failed_at: None },
         Effect::MirrorDraining { pool: pool.clone(), claim: claim.clone(), at, surge: Some((secs(90), SurgePath::Provisioned)) },
         Effect::MirrorDraining { pool: pool.clone(), claim: claim.clone(), at, surge: None },

@@ -45,8 +45,7 @@ fn rehearsed(fleet: &Fleet) -> String {
 fn a_start_is_asked_for_in_full_within_the_rounds() {
     assert_snapshot!(rehearsed(&due()), @r"
     asks nodes of web
-    asks rehearsal: begin a from [None, Failed] at 2026-12-02T03:00:00Z, rehearsal: begin b from [None, Failed] at 2026-12-02T03:00:00Z, rehearsal: begin c from [None, Failed] at 2026-12-02T03:00:00Z
-    asks node-a, pods on node-a
+    asks node-a, pods on node-a, rehearsal: begin a from [None, Failed] at 2026-12-02T03:00:00Z, rehearsal: begin b from [None, Failed] at 2026-12-02T03:00:00Z, rehearsal: begin c from [None, Failed] at 2026-12-02T03:00:00Z
     asks rehearsal: cordon node-a for a, rehearsal: create the placeholder of a (cpu 1), rehearsal: delete claim a (uid-a), rehearsal: freeze node-a for a
     start: starts the rotation of NodeClaim a on Node node-a, age 168h, deadline 2026-12-09T03:00:00Z
     eligible 4
@@ -95,7 +94,9 @@ fn what_cannot_be_told_goes_on() {
 #[test]
 fn a_placeholder_that_would_be_changed_is_told_with_both_numbers() {
     let mut fleet = due();
-    let pod = json!({"metadata": {"name": "noderotation-surge-a"}, "spec": {"containers": [
+    let marks = json!({crate::api::keys::SURGE_FOR: "a"});
+    let mut pod = json!({"metadata": {"name": "noderotation-surge-a", "labels": marks, "annotations": marks}, "spec": {
+        "priorityClassName": crate::api::keys::SURGE_PRIORITY_CLASS, "containers": [
         {"name": "pause", "resources": {"requests": {"cpu": "1"}}}, {"name": "sidecar", "resources": {"requests": {"cpu": "100m"}}},
     ]}});
     let after = Answer::Agreed { after: Some(Box::new(Fresh::Pod(typed(&pod)))) };
@@ -106,6 +107,14 @@ fn a_placeholder_that_would_be_changed_is_told_with_both_numbers() {
         "{told}"
     );
     assert!(told.ends_with("5 writes"));
+
+    // Without its label no pass would ever find it again.
+    pod["metadata"]["labels"] = json!({});
+    let after = Answer::Agreed { after: Some(Box::new(Fresh::Pod(typed(&pod)))) };
+    fleet.answers.insert(("create", "noderotation-surge-a".into()), after);
+    let told = rehearsed(&fleet);
+    assert!(told.contains("! SurgeRefused ") && told.contains("without its label noderotation.io/surge-for"), "{told}");
+    assert!(told.ends_with("0 writes"), "{told}");
 }
 
 #[test]

@@ -12,7 +12,7 @@ fn a_due_claim_and_open_gates_start_a_rotation() {
     asks nodes of web
     asks node-a, pods on node-a
     web: start: starts the rotation of NodeClaim a on Node node-a, age 144h, deadline 2026-12-10T03:00:00Z
-      anchor web on a | says RotationStarted
+      anchor web on a | refused: SurgeRefused | says RotationStarted
       begin a from [None, Failed] at 2026-12-02T03:00:00Z | instead: release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
       freeze node-a for a | gone is fine | refused: SurgeRefused | instead: restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
       cordon node-a for a | gone is fine | refused: SurgeRefused | instead: restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
@@ -27,7 +27,7 @@ fn a_failed_claim_past_its_backoff_starts_again_and_keeps_its_pause() {
     asks nodes of web
     asks node-a, pods on node-a
     web: start: starts the rotation of NodeClaim a on Node node-a, age 144h, deadline 2026-12-10T03:00:00Z
-      anchor web on a after the failure at 2026-12-02T02:29:00Z | says RotationStarted
+      anchor web on a after the failure at 2026-12-02T02:29:00Z | refused: SurgeRefused | says RotationStarted
       begin a from [None, Failed] at 2026-12-02T03:00:00Z | instead: release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
       freeze node-a for a | gone is fine | refused: SurgeRefused | instead: restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
       cordon node-a for a | gone is fine | refused: SurgeRefused | instead: restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
@@ -65,7 +65,7 @@ fn the_clamp_is_told_with_the_start() {
     asks nodes of web
     asks node-a, pods on node-a
     web: start: starts the rotation of NodeClaim a on Node node-a, age 144h, deadline 2026-12-10T03:00:00Z
-      anchor web on a | says RotationStarted
+      anchor web on a | refused: SurgeRefused | says RotationStarted
       begin a from [None, Failed] at 2026-12-02T03:00:00Z | instead: release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
       freeze node-a for a | gone is fine | refused: SurgeRefused | instead: restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
       cordon node-a for a | gone is fine | refused: SurgeRefused | instead: restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
@@ -110,7 +110,7 @@ fn a_claim_that_lives_no_longer_than_its_lead_is_told_and_due_at_once() {
     asks nodes of web
     asks node-a, pods on node-a
     web: start: starts the rotation of NodeClaim a on Node node-a, age 1h, deadline 2026-12-10T02:00:00Z
-      anchor web on a | says RotationStarted
+      anchor web on a | refused: SurgeRefused | says RotationStarted
       begin a from [None, Failed] at 2026-12-02T03:00:00Z | instead: release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
       freeze node-a for a | gone is fine | refused: SurgeRefused | instead: restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
       cordon node-a for a | gone is fine | refused: SurgeRefused | instead: restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web

@@ -75,7 +75,7 @@ fn bookkeeping_without_a_state_is_cleared_and_does_not_hold_a_start() {
     asks node-a, pods on node-a
     sweep: clear a | gone is fine
     web: start: starts the rotation of NodeClaim a on Node node-a, age 144h, deadline 2026-12-10T03:00:00Z
-      anchor web on a | says RotationStarted
+      anchor web on a | refused: SurgeRefused | says RotationStarted
       begin a from [None, Failed] at 2026-12-02T03:00:00Z | instead: release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
       freeze node-a for a | gone is fine | refused: SurgeRefused | instead: restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
       cordon node-a for a | gone is fine | refused: SurgeRefused | instead: restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web

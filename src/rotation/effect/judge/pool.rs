@@ -20,12 +20,12 @@ use crate::{
 pub(super) fn judge(effect: &Effect, pool: &NodePool, pass: &str) -> Verdict {
     let meta = &pool.metadata;
     match effect {
-        Effect::Anchor { claim, failed_at, .. } => match unanchored(meta, claim, false) {
-            Ok(()) => Verdict::Patch(keep_pause(meta, start(meta, claim, pass), *failed_at).build()),
+        Effect::Anchor { claim, at, failed_at, .. } => match unanchored(meta, claim, false) {
+            Ok(()) => Verdict::Patch(keep_pause(meta, start(meta, claim, pass), *failed_at, *at).build()),
             Err(verdict) => verdict,
         },
         Effect::StartFallback { claim, at, failed_at, .. } => match unanchored(meta, claim, true) {
-            Ok(()) => Verdict::Patch(keep_pause(meta, start_fallback(meta, claim, *at, pass), *failed_at).build()),
+            Ok(()) => Verdict::Patch(keep_pause(meta, start_fallback(meta, claim, *at, pass), *failed_at, *at).build()),
             Err(verdict) => verdict,
         },
         Effect::MirrorDraining { claim, at, surge, .. } => mirror(meta, claim, *at, *surge, pass),
@@ -86,15 +86,16 @@ fn start_fallback(meta: &Meta, claim: &str, at: Time, pass: &str) -> Patch {
         .set(keys::TOTALS, totals.to_annotation())
 }
 
-fn keep_pause(meta: &Meta, patch: Patch, failed_at: Option<Time>) -> Patch {
+fn keep_pause(meta: &Meta, patch: Patch, failed_at: Option<Time>, at: Time) -> Patch {
     match failed_at {
         None => patch,
-        Some(failed_at) => patch.set(keys::LAST_FAILURE_AT, to_annotation(latest(meta, keys::LAST_FAILURE_AT, failed_at))),
+        Some(failed_at) => patch.set(keys::LAST_FAILURE_AT, to_annotation(last_failure(meta, failed_at, at))),
     }
 }
 
-fn latest(meta: &Meta, key: &str, time: Time) -> Time {
-    meta.stamp(key).time().map_or(time, |stored| stored.max(time))
+/// The later one, which is when the pause began. A stored one from a wrong clock would keep the pause off for good.
+fn last_failure(meta: &Meta, failed_at: Time, at: Time) -> Time {
+    meta.stamp(keys::LAST_FAILURE_AT).time().filter(|stored| *stored <= at).map_or(failed_at, |stored| stored.max(failed_at))
 }
 
 fn mirror(meta: &Meta, claim: &str, at: Time, surge: Option<(TimeDelta, SurgePath)>, pass: &str) -> Verdict {
@@ -144,7 +145,7 @@ fn release(pool: &NodePool, end: End, at: Time, pass: &str) -> Patch {
         Ended::Nothing => {}
     }
     if let End::Failed { failed_at } = end {
-        patch = patch.set(keys::LAST_FAILURE_AT, to_annotation(latest(meta, keys::LAST_FAILURE_AT, failed_at)));
+        patch = patch.set(keys::LAST_FAILURE_AT, to_annotation(last_failure(meta, failed_at, at)));
     }
     if ended == Ended::Nothing { patch } else { patch.set(keys::TOTALS, totals.to_annotation()) }
 }

@@ -87,7 +87,7 @@ async fn leases(plane: &ControlPlane, kubeconfig: &Path) {
         after = lease(plane).await;
     }
     assert_eq!(after["acquireTime"], before["acquireTime"]);
-    let anchor = Effect::Anchor { pool: "web".into(), claim: "x".into(), failed_at: None };
+    let anchor = Effect::Anchor { pool: "web".into(), claim: "x".into(), at: second.now(), failed_at: None };
     assert!(matches!(second.apply(&anchor).await, Err(Failure::LeaseLost(_))));
     first.close().await;
     assert_eq!(second.take_lease(Duration::from_secs(3)).await, Ok(None));
@@ -174,7 +174,7 @@ async fn reads(session: &Session) -> (String, String, String) {
 async fn writes(session: &Session, claim: &str, node: &str) {
     let (pool, now) = ("web".to_owned(), session.now());
     let claim = claim.to_owned();
-    landed(session, Effect::Anchor { pool: pool.clone(), claim: claim.clone(), failed_at: None }).await;
+    landed(session, Effect::Anchor { pool: pool.clone(), claim: claim.clone(), at: now, failed_at: None }).await;
     landed(session, Effect::BeginAttempt { claim: claim.clone(), from: &[State::None], at: now }).await;
     landed(session, Effect::Freeze { node: node.into(), claim: claim.clone() }).await;
     landed(session, Effect::Cordon { node: node.into(), claim: claim.clone() }).await;

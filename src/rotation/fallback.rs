@@ -14,14 +14,20 @@ use crate::{
     view::Missing,
 };
 
-/// Goes on with a fallback, whatever its claim's state and whatever policies say since.
+/// Goes on with a fallback, whatever its claim's state and whatever policies say since. By the mirror its completion is
+/// told from a force-expiry, so it is asserted again wherever somebody took it away.
 pub fn resume(scene: &Scene<'_>, assessment: Assessment, name: &str) -> Result<Step, Missing> {
     let Some(claim) = scene.claim(name) else { return decide::gone(scene, assessment, name) };
-    if claim.metadata.is_deleting() {
-        return drain(scene, assessment, claim);
-    }
-    let mut step = Step::of(assessment, Action { code: "forceful-fallback", detail: format!("deletes NodeClaim {name} without a surge") });
-    step.effects = delete(scene, claim);
+    let mut step = if claim.metadata.is_deleting() {
+        drain(scene, assessment, claim)?
+    } else {
+        let detail = format!("deletes NodeClaim {name} without a surge");
+        let mut step = Step::of(assessment, Action { code: "forceful-fallback", detail });
+        step.effects = delete(scene, claim);
+        step
+    };
+    let mirror = Effect::MirrorDraining { pool: scene.name().into(), claim: name.into(), at: scene.now, surge: None };
+    step.effects.insert(0, Planned::new(mirror));
     Ok(step)
 }
 

@@ -10,7 +10,7 @@ use k8s_openapi::{
 use super::pods::{is_completed, is_daemonset, is_mirror, is_placeholder, pod_name};
 use crate::api::{
     keys,
-    quantity::{Resources, UnreadableResource},
+    quantity::{NotAQuantity, Quantity, Resources, UnreadableResource},
 };
 
 /// A quantity that can't be read, in one object. It is never taken for 0: a placeholder that asks for less than the
@@ -112,7 +112,16 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn list(&self, path: &str, list: Option<&BTreeMap<String, ApiQuantity>>) -> Result<Resources, UnreadableQuantity> {
         let Some(list) = list else { return Ok(Resources::default()) };
-        Resources::from_api(list).map_err(|unreadable| UnreadableQuantity::at(format!("Pod {}", pod_name(self.pod)), path, unreadable))
+        let at = |unreadable| UnreadableQuantity::at(format!("Pod {}", pod_name(self.pod)), path, unreadable);
+        let resources = Resources::from_api(list).map_err(at)?;
+        // One below 0 would take room away that other Pods need.
+        match resources.0.iter().find(|(_, quantity)| **quantity < Quantity::ZERO) {
+            None => Ok(resources),
+            Some((resource, quantity)) => {
+                let why = NotAQuantity(format!("{} (below 0)", quantity.canonical(resource)));
+                Err(at(UnreadableResource { resource: resource.clone(), why }))
+            }
+        }
     }
 
     /// A container's requests; of one that runs on (`resizable`), the largest of what it asks for, what it was allotted

@@ -22,11 +22,6 @@ use crate::{
     pools::{LIMIT, fill_and_stall, name, pool},
 };
 
-/// A claim that somebody made by hand: the names that the API server generates are label values, this is none (C06).
-fn by_hand() -> String {
-    format!("hosts-{}", "n".repeat(60))
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn c04_c06_c09_c12_c17_c23_on_the_real_api_server_and_karpenter() {
     let passes = Passes::start(Options { pod_ready_delay: Duration::ZERO, ..Options::default() }).await.with(&["--log-format", "json"]);
@@ -37,7 +32,8 @@ async fn c04_c06_c09_c12_c17_c23_on_the_real_api_server_and_karpenter() {
         zonal(&passes),
     );
     c09_the_api_server_takes_limits_and_insists_on_them(&passes).await;
-    c06_a_claim_by_hand_with_pinned_pods(&passes).await;
+    let pinned = c06_pinned_pods(&passes).await;
+    c06_long_names_are_labels(&passes).await;
     passes.plane.install(&pool("closed").limits(json!({"cpu": 1000, "nodes": 0}))).await.unwrap();
     let chronicle = Chronicle::begin(&passes.plane);
     let tight = with(with(once("tight"), "surge.readyTimeout", json!("25s")), "surge.retryBackoff", json!("1h"));
@@ -45,7 +41,7 @@ async fn c04_c06_c09_c12_c17_c23_on_the_real_api_server_and_karpenter() {
 
     let pass = passes.idle(1).await.remove(0);
     c23_a_pool_closed_by_nodes_0(&passes, &pass.summary("closed")).await;
-    c06_the_placeholder(&passes).await;
+    c06_the_placeholder(&passes, &pinned).await;
     let success = json!({"success": 1});
     passes.until_totals(&[("hosts", success.clone()), ("zonal", success), ("tight", json!({"failure": 1}))]).await;
     c04_the_attempt_tells_karpenters_words_and_leaves_nothing(&passes).await;
@@ -83,15 +79,9 @@ async fn c12_the_replacement_is_where_the_volumes_are(passes: &Passes, history: 
 }
 
 /// The Node's hostname label differs from its name; one Pod is pinned by the label, one by the name, and one is free.
-async fn c06_a_claim_by_hand_with_pinned_pods(passes: &Passes) {
-    let mut claim = passes.claim(&passes.only_claim("hosts").await).await.unwrap();
-    let labels = claim["metadata"]["labels"].clone();
-    claim["metadata"] =
-        json!({"name": by_hand(), "labels": labels, "annotations": {"noderotation.io/rotate-requested": "2026-01-01T00:00:00Z"}});
-    claim["status"] = Value::Null;
-    passes.plane.run_kubectl(&["create", "-f", "-"], &claim.to_string()).await.unwrap();
-    passes.plane.wait_for_claims("hosts", 2, "Initialized").await.unwrap();
-    let node = passes.claim(&by_hand()).await.unwrap()["status"]["nodeName"].as_str().unwrap().to_owned();
+async fn c06_pinned_pods(passes: &Passes) -> String {
+    let claim = passes.only_claim("hosts").await;
+    let node = passes.claim(&claim).await.unwrap()["status"]["nodeName"].as_str().unwrap().to_owned();
     passes.plane.run_kubectl(&["label", "node", &node, "kubernetes.io/hostname=ip-10-0-0-7", "--overwrite"], "").await.unwrap();
     let by_name = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
         {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}]}}});
@@ -102,7 +92,6 @@ async fn c06_a_claim_by_hand_with_pinned_pods(passes: &Passes) {
         pod
     };
     let pods = [
-        pod("free", json!({"nodeName": node})),
         pod("pinned-by-label", json!({"nodeSelector": {"kubernetes.io/hostname": "ip-10-0-0-7"}})),
         pod("pinned-by-name", json!({"affinity": by_name})),
     ];
@@ -110,20 +99,30 @@ async fn c06_a_claim_by_hand_with_pinned_pods(passes: &Passes) {
     let bound = async || {
         let arguments = ["get", "pods", "-n", "default", "--field-selector", &format!("spec.nodeName={node}"), "-o", "name"];
         let names = passes.plane.run_kubectl(&arguments, "").await?;
-        Ok(["free", "pinned-by-label", "pinned-by-name"].iter().all(|pod| names.contains(pod)))
+        Ok(["pinned-by-label", "pinned-by-name"].iter().all(|pod| names.contains(pod)))
     };
     passes.plane.wait_for("the pinned Pods are bound", LIMIT, bound).await.unwrap();
+    claim
 }
 
-async fn c06_the_placeholder(passes: &Passes) {
-    let claim = by_hand();
-    assert_eq!(passes.anchor("hosts").await.as_ref(), Some(&claim));
+/// Twins whose first 63 characters are equal, and one whose 63rd is a hyphen: each label is one that the API server takes.
+async fn c06_long_names_are_labels(passes: &Passes) {
+    let names = [format!("p-{}", "a".repeat(66)), format!("p-{}b", "a".repeat(65)), format!("p{}-{}", "a".repeat(61), "b".repeat(9))];
+    let mut labels = std::collections::BTreeSet::new();
+    for claim in &names {
+        let pod = c09_pod(claim, &[("cpu", "1")]);
+        labels.insert(pod["metadata"]["labels"]["noderotation.io/surge-for"].as_str().unwrap().to_owned());
+        passes.plane.run_kubectl(&["create", "--dry-run=server", "-f", "-"], &pod.to_string()).await.unwrap();
+    }
+    assert_eq!(labels.len(), names.len(), "{labels:?}");
+}
+
+async fn c06_the_placeholder(passes: &Passes, claim: &str) {
+    assert_eq!(passes.anchor("hosts").await.as_deref(), Some(claim));
     let text = passes.plane.run_kubectl(&["get", "pods", "-n", NAMESPACE, "-o", "json"], "").await.unwrap();
     let pods: Value = serde_json::from_str(&text).unwrap();
-    let ours = pods["items"].as_array().unwrap().iter().find(|pod| annotation(pod, "surge-for").as_ref() == Some(&claim)).unwrap();
-    let label = ours["metadata"]["labels"]["noderotation.io/surge-for"].as_str().unwrap();
-    assert!(label.len() <= 63 && label != claim, "{label}");
-    assert_eq!(ours["spec"]["containers"][0]["resources"]["requests"]["cpu"], "1", "without the pinned Pods");
+    let ours = pods["items"].as_array().unwrap().iter().find(|pod| annotation(pod, "surge-for").as_deref() == Some(claim)).unwrap();
+    assert_eq!(ours["spec"]["containers"][0]["resources"]["requests"]["cpu"], "5", "without the pinned Pods");
     let affinity = &ours["spec"]["affinity"]["nodeAffinity"];
     let elsewhere = json!([{"key": "kubernetes.io/hostname", "operator": "NotIn", "values": ["ip-10-0-0-7"]}]);
     let preferred = affinity["preferredDuringSchedulingIgnoredDuringExecution"].as_array().unwrap();
@@ -141,17 +140,21 @@ async fn c04_the_attempt_tells_karpenters_words_and_leaves_nothing(passes: &Pass
     assert_eq!(annotation(&passes.claim(&claim).await.unwrap(), "retry-count").as_deref(), Some("1"));
 }
 
-/// Hugepages and extended resources: refused without limits, taken with those of the program.
-async fn c09_the_api_server_takes_limits_and_insists_on_them(passes: &Passes) {
-    let quantity = |text: &str| Quantity::parse(text).unwrap();
-    let request = [("cpu", "1500m"), ("memory", "2933Mi"), ("example.com/gpu", "2"), ("hugepages-2Mi", "64Mi")];
-    let request = Resources(request.map(|(resource, text)| (resource.to_owned(), quantity(text))).into());
+/// A placeholder as a pass would create it.
+fn c09_pod(claim: &str, request: &[(&str, &str)]) -> Value {
+    let request = request.iter().map(|(resource, text)| ((*resource).to_owned(), Quantity::parse(text).unwrap()));
     let settings = PlaceholderSettings { namespace: NAMESPACE.into(), image: "registry.invalid/pause".into(), pull_secrets: Vec::new() };
     let pool: NodePool = serde_json::from_value(json!({"metadata": {"name": "gpu"}})).unwrap();
-    let pod = placeholder(&settings, &pool, "gpu-1", &request, NodeAffinity::default());
+    let pod = placeholder(&settings, &pool, claim, &Resources(request.collect()), NodeAffinity::default());
     let mut pod = serde_json::to_value(pod).unwrap();
     pod["apiVersion"] = json!("v1");
     pod["kind"] = json!("Pod");
+    pod
+}
+
+/// Hugepages and extended resources: refused without limits, taken with those of the program.
+async fn c09_the_api_server_takes_limits_and_insists_on_them(passes: &Passes) {
+    let mut pod = c09_pod("gpu-1", &[("cpu", "1500m"), ("memory", "2933Mi"), ("example.com/gpu", "2"), ("hugepages-2Mi", "64Mi")]);
     let arguments = ["create", "--dry-run=server", "-f", "-"];
     passes.plane.run_kubectl(&arguments, &pod.to_string()).await.unwrap();
     pod["spec"]["containers"][0]["resources"]["limits"] = Value::Null;

@@ -252,7 +252,8 @@ mod tests {
     /// A claim that is due, one that is not, the Node of the first; then what the test changes.
     fn store(change: impl FnOnce(&mut Store)) -> Store {
         let fleet = fleet().claim("a", |claim| claim).claim("c", |claim| claim.age(days(1)));
-        let mut store = Store { now: Some(now()), ..Store::default() };
+        let mut store = Store::default();
+        store.now = Some(now());
         generate::paths(&fleet).into_iter().for_each(|(path, object)| store.put(&path, object));
         change(&mut store);
         store

@@ -40,6 +40,7 @@ fn once_begun_it_is_resumed_whatever_the_state() {
     assert_snapshot!(check(&begun(|claim| claim), now()), @r"
     asks nodes of web
     web: forceful-fallback: deletes NodeClaim a without a surge
+      mirror draining of a on web at 2026-12-02T03:00:00Z
       mark a draining from [None, Pending, Failed, Expired]
       delete claim a (uid-a) | gone is fine | refused: DeleteRefused
     ");
@@ -53,10 +54,14 @@ fn windows_freezes_and_policies_do_not_stop_it() {
     assert_snapshot!(action(&begun(|claim| claim).note(keys::FREEZE, "2027-01-01T00:00:00Z"), at("2026-12-03T00:00:00Z")), @"forceful-fallback: deletes NodeClaim a without a surge");
     assert_snapshot!(check(&begun(|claim| claim).ungoverned(), now()), @r"
     web: forceful-fallback: deletes NodeClaim a without a surge
+      mirror draining of a on web at 2026-12-02T03:00:00Z
       mark a draining from [None, Pending, Failed, Expired]
       delete claim a (uid-a) | gone is fine | refused: DeleteRefused
     ");
-    assert_snapshot!(check(&begun(|claim| claim.state("draining").deleting(hours(3))).ungoverned(), now()), @"web: await-drain: NodeClaim a drains");
+    assert_snapshot!(check(&begun(|claim| claim.state("draining").deleting(hours(3))).ungoverned(), now()), @r"
+    web: await-drain: NodeClaim a drains
+      mirror draining of a on web at 2026-12-02T03:00:00Z
+    ");
 }
 
 #[test]
@@ -64,6 +69,7 @@ fn its_drain_is_watched_like_any_other() {
     assert_snapshot!(check(&begun(|claim| claim.state("draining").deleting(mins(1))), now()), @r"
     asks nodes of web
     web: await-drain: NodeClaim a drains since 2026-12-02T02:59:00Z
+      mirror draining of a on web at 2026-12-02T03:00:00Z
       wakes 2026-12-02T03:09:01Z
     ");
 }

@@ -154,3 +154,13 @@ fn many_pods_saturate() {
     let pods: Vec<Pod> = (0..3).map(|_| pod(json!({"containers": [asks("a", "9223372036854775807")]}))).collect();
     assert_eq!(requests(&pods, "n1", None), Ok(resources(&[("cpu", "9223372036854775807")])));
 }
+
+#[test]
+fn a_quantity_below_0_is_none_and_takes_no_room_from_others() {
+    let pods = [
+        pod(json!({"containers": [{"name": "a", "resources": {"requests": {"cpu": "2"}}}]})),
+        pod(json!({"containers": [{"name": "a", "resources": {"requests": {"cpu": "-500m"}}}]})),
+    ];
+    let error = requests(&pods, "node", None).unwrap_err().to_string();
+    assert!(error.ends_with("spec.containers[0].resources.requests.cpu: -500m (below 0) is no quantity"), "{error}");
+}

@@ -82,13 +82,13 @@ fn pool(name: &str) -> Pool {
     Pool::new(name).label("rotate", policy).expire_after("720h").termination_grace_period("10m")
 }
 
-fn policies(suspended: bool) -> [Value; 2] {
+pub fn policies(suspended: bool) -> [Value; 2] {
     let slow = with(with(policy(SLOW), "surge.readyTimeout", json!("5s")), "surge.retryBackoff", json!("2s"));
     [policy("quick"), slow].map(|policy| with(policy, "suspend", json!(suspended)))
 }
 
 /// No start any more, and passes until nothing is in flight.
-pub async fn settle(passes: &Passes) {
+async fn settle(passes: &Passes) {
     passes.plane.apply_objects(&policies(true)).await.unwrap();
     let idle = async |_: &control_plane::ControlPlane| {
         for pool in QUICK.into_iter().chain([SLOW]) {

@@ -79,21 +79,22 @@ async fn t17_kubeconfigs_of_other_tools_are_read() {
 /// and every mark would look like a leftover.
 #[tokio::test]
 async fn t18_an_answer_that_is_no_list_is_never_an_empty_one() {
-    let html = || Reply::Text(200, "content-type: text/html".into(), "<html>Sign in</html>");
-    let bodies: [(&str, fn() -> Reply); 3] = [
-        ("html", || Reply::Text(200, "content-type: text/html".into(), "<html>Sign in</html>")),
-        ("empty", || Reply::Json(200, json!({}))),
-        ("message", || Reply::Json(200, json!({"kind": "Status", "status": "Success", "metadata": {}}))),
-    ];
-    for (name, body) in bodies {
+    // `null` stands for the page.
+    let reply = |body: &Value| match body {
+        Value::Null => Reply::Text(200, "content-type: text/html".into(), "<html>Sign in</html>"),
+        body => Reply::Json(200, body.clone()),
+    };
+    let bodies = [json!({}), json!({"kind": "Status", "status": "Success", "metadata": {}}), Value::Null];
+    for body in bodies {
         for plural in ["nodepools", "nodeclaims", "rotationpolicies"] {
-            let server =
-                Server::start(move |request| (request.path.contains(plural) && request.path.contains("limit=500")).then(body)).await;
+            let answered = body.clone();
+            let is_load = move |path: &str| path.contains(plural) && path.contains("limit=500");
+            let server = Server::start(move |request| is_load(&request.path).then(|| reply(&answered))).await;
             let ended = ended(Kubeconfig::plain(server.port).run(&[])).await;
-            assert_eq!(ended.code, Some(1), "{name}, {plural}: {}", ended.log);
-            assert!(ended.log.contains("the cluster can't be read"), "{name}, {plural}: {}", ended.log);
+            assert_eq!(ended.code, Some(1), "{body}, {plural}: {}", ended.log);
+            assert!(ended.log.contains("the cluster can't be read"), "{body}, {plural}: {}", ended.log);
             let writes = server.requests().into_iter().filter(|request| request.method != "GET" && !request.path.contains("/leases"));
-            assert_eq!(writes.count(), 0, "{name}, {plural}");
+            assert_eq!(writes.count(), 0, "{body}, {plural}");
         }
     }
     // `items: null` is what a Go server says of none.
@@ -103,7 +104,7 @@ async fn t18_an_answer_that_is_no_list_is_never_an_empty_one() {
     .await;
     let none = ended(Kubeconfig::plain(null.port).run(&[])).await;
     assert_eq!(none.code, Some(0), "{}", none.log);
-    let everywhere = Server::start(move |_| Some(html())).await;
+    let everywhere = Server::start(move |_| Some(reply(&Value::Null))).await;
     let all = ended(Kubeconfig::plain(everywhere.port).run(&[])).await;
     assert_ne!(all.code, Some(0), "{}", all.log);
 }

@@ -210,7 +210,7 @@ fn t11_budgets_are_judged_by_their_status_as_eviction_does() {
         let budget = json!({"metadata": {"name": "db", "namespace": "shop", "generation": 2}, "spec": spec, "status": status});
         let budget: PodDisruptionBudget = serde_json::from_value(budget).unwrap();
         let claim = NodeClaim::default();
-        blockers(&[pod.clone()], &[("shop".to_owned(), vec![budget])].into(), &claim, at(LATER)).summary
+        blockers(std::slice::from_ref(&pod), &[("shop".to_owned(), vec![budget])].into(), &claim, at(LATER)).summary
     };
     let selector = json!({"matchLabels": {"app": "db"}});
     let all = json!({"selector": selector, "maxUnavailable": "100%"});

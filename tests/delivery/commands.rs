@@ -10,8 +10,10 @@ use std::{
 const PROGRAMS: [&str; 8] = ["kubectl ", "noderotation ", "make ", "cargo ", "skopeo ", "sed ", "curl ", ".ci/"];
 
 /// Commands that no test runs, and why.
-pub const BY_NOBODY: [(&str, &str); 3] = [
+pub const BY_NOBODY: [(&str, &str); 5] = [
     ("make test", "runs all the others"),
+    ("make fuzz", "takes a quarter of an hour; the tests put some thousand objects through the same"),
+    ("make kill", "takes half an hour; the tests kill some passes in the same way"),
     ("make bench", "measures, so it wants the machine for itself"),
     ("make advisories", "the advisory database can't be reached from everywhere"),
 ];

@@ -6,6 +6,7 @@ use noderotation::{
         effect::{Effect, Kind, Outcome},
         totals::Totals,
     },
+    surge::claim_of,
     view::View,
     world::pool::PoolWorld,
 };
@@ -100,13 +101,12 @@ impl Defect {
                 }
             }
             Self::BelieveTheSurge => {
-                let node = view.claims.values().find_map(|claim| claim.node()).map(str::to_owned);
+                let hosts: Vec<(String, String)> =
+                    view.claims.values().filter_map(|claim| Some((claim.metadata.name.clone(), claim.node()?.to_owned()))).collect();
                 for pod in view.placeholders.values_mut() {
-                    let spec = pod.spec.get_or_insert_default();
-                    let placed = spec.node_name.get_or_insert_with(|| node.clone().unwrap_or_default()).clone();
-                    if placed.is_empty() {
-                        continue;
-                    }
+                    let elsewhere = hosts.iter().find(|(claim, _)| claim_of(pod) != Some(claim));
+                    let Some((_, node)) = elsewhere else { continue };
+                    pod.spec.get_or_insert_default().node_name.get_or_insert_with(|| node.clone());
                     pod.status.get_or_insert_default().phase = Some("Running".into());
                 }
             }

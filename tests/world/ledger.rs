@@ -6,7 +6,7 @@ use std::{
 };
 
 use noderotation::{
-    api::{events::Reason, keys, time::Time},
+    api::{events::Reason, karpenter::Node, keys, time::Time},
     pass::PassReport,
     policy::resolve::{Governance, governance},
     rotation::{
@@ -60,6 +60,8 @@ pub struct Ledger {
     /// How often each transition landed and was told: by reason and claim.
     landed: BTreeMap<(String, String), i64>,
     leftovers: BTreeSet<String>,
+    /// Claims whose surge was Ready when the pass began.
+    ready: BTreeSet<String>,
     pub rotations: u64,
 }
 
@@ -93,6 +95,8 @@ impl Ledger {
         self.began = Some(now);
         self.refusal = false;
         self.leftovers = leftovers(pools);
+        let running = |pool: &PoolWorld| pool.view.claims.keys().filter(|claim| surge_runs(pool, claim)).cloned().collect::<Vec<_>>();
+        self.ready = pools.values().flat_map(|pool| running(&pool.borrow())).collect();
     }
 
     /// A pass has ended: what was left over before it, and could be removed, is gone (2).
@@ -114,7 +118,9 @@ impl Ledger {
         match effect {
             Effect::Anchor { claim, .. } => self.started(claim, false, before, pool),
             Effect::StartFallback { claim, .. } => self.started(claim, true, before, pool),
-            Effect::MirrorDraining { .. } => {
+            Effect::MirrorDraining { claim, surge, .. } => {
+                let ready = surge.is_none() || self.ready.contains(claim) || surge_runs(pool, claim);
+                self.demand(ready || self.vandal, || format!("(5) {claim} is to drain without a Ready surge"));
                 if let Some(rotation) = self.current.get_mut(&pool.name) {
                     rotation.draining = true;
                 }
@@ -175,19 +181,8 @@ impl Ledger {
         let anchored = object.metadata.annotation(keys::ACTIVE_ROTATION) == Some(claim);
         self.demand(anchored, || format!("(5) {claim} is deleted without an anchor"));
         let fallback = object.metadata.annotation(keys::ROTATION_MODE).is_some();
-        let placeholder = pool.view.placeholders.get(&placeholder_name(claim));
-        let runs = match PlaceholderState::of(placeholder) {
-            PlaceholderState::Running { node } => pool.nodes().get(&node).is_some_and(noderotation::api::karpenter::Node::is_ready),
-            _ => false,
-        };
-        let host = pool.nodes().values().any(|node| {
-            let metadata = &node.metadata;
-            metadata.annotation(keys::SURGE_FOR) == Some(claim)
-                && metadata.annotation(keys::DO_NOT_DISRUPT).is_some()
-                && !node.spec.unschedulable
-        });
-        // A pass that goes on after a crash may find the placeholder deleted already; the frozen host still tells.
-        self.demand(fallback || runs || host, || format!("(5) {claim} is deleted without a Ready surge"));
+        let noted = self.current.get(&pool.name).is_some_and(|rotation| rotation.claim == claim && rotation.draining);
+        self.demand(fallback || noted, || format!("(5) {claim} is deleted without a Ready surge"));
     }
 
     /// (6): totals move in the writes that decide an outcome, by exactly that outcome.
@@ -300,6 +295,14 @@ impl Ledger {
             let says = (totals.success, totals.failure, totals.expired);
             self.demand(says == really, || format!("(6) pool {name} says {says:?}, and really it was {really:?}"));
         }
+    }
+}
+
+/// Whether the placeholder of a claim really runs, on a Node that is Ready.
+fn surge_runs(pool: &PoolWorld, claim: &str) -> bool {
+    match PlaceholderState::of(pool.view.placeholders.get(&placeholder_name(claim))) {
+        PlaceholderState::Running { node } => pool.nodes().get(&node).is_some_and(Node::is_ready),
+        _ => false,
     }
 }
 

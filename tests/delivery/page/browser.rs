@@ -1,7 +1,7 @@
 //! Headless Chromium, driven by WebDriver.
 
 use std::{
-    io::{Read, Write},
+    io::{BufRead, BufReader, Read, Write},
     net::{TcpListener, TcpStream},
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
@@ -88,11 +88,21 @@ impl Browser {
         let (body, port) = (body.to_string(), self.port);
         let head = format!("{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\nConnection: close");
         stream.write_all(format!("{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len()).as_bytes())?;
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer)?;
-        let answer = String::from_utf8_lossy(&answer);
-        let (_, body) = answer.split_once("\r\n\r\n").ok_or_else(|| std::io::Error::other("no HTTP"))?;
-        Ok(serde_json::from_str::<Value>(body)?["value"].clone())
+        // The driver keeps the connection open whatever it is asked for.
+        let mut reader = BufReader::new(stream);
+        let mut length = 0;
+        for line in reader.by_ref().lines() {
+            let line = line?.to_ascii_lowercase();
+            if let Some(number) = line.strip_prefix("content-length:") {
+                length = number.trim().parse().map_err(std::io::Error::other)?;
+            }
+            if line.is_empty() {
+                break;
+            }
+        }
+        let mut body = vec![0; length];
+        reader.read_exact(&mut body)?;
+        Ok(serde_json::from_slice::<Value>(&body)?["value"].clone())
     }
 }
 

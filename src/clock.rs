@@ -6,12 +6,10 @@
 //! forward: that takes the lag out, and tells a process that was suspended (the monotonic clock stands still then) what
 //! time it has become before it writes again.
 
-use std::{
-    sync::{Mutex, PoisonError},
-    time::Instant,
-};
+use std::sync::{Mutex, PoisonError};
 
 use chrono::{DateTime, TimeDelta};
+use tokio::time::Instant;
 
 use crate::api::time::{Time, format_duration, later};
 

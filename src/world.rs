@@ -1,5 +1,6 @@
 //! The embedded world: a cluster in memory with a virtual clock, driven by a seed. Small models stand for Karpenter, the
-//! scheduler, kubelets and workloads; the engine is the real one, over the typed door.
+//! scheduler, kubelets and workloads; the engine is the real one, over the typed door ([`door`]) or, with its client, over
+//! the HTTP door ([`http`]).
 //!
 //! Each NodePool is a world of its own ([`pool::PoolWorld`]): pools share the policies and the clock, and nothing else.
 
@@ -7,6 +8,7 @@ pub mod door;
 pub mod fleet;
 pub mod history;
 mod host;
+pub mod http;
 mod karpenter;
 pub mod operator;
 mod pods;

@@ -2,14 +2,11 @@
 //! never repeated here: what a lost answer means is for those to judge who can read the object again
 //! (`execute`, `lease`).
 
-use std::{
-    error::Error as StdError,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{error::Error as StdError, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderMap, Request, header};
+use tokio::time::Instant;
 
 use super::{connect::CONNECT_LIMIT, stop::Stop};
 use crate::{clock::Clock, cluster::Failure};
@@ -222,7 +219,7 @@ impl Api {
         tokio::select! {
             biased;
             _ = self.stop.wait() => Err(CallError::Interrupted),
-            () = tokio::time::sleep_until(self.deadline.into()) => Err(CallError::Deadline),
+            () = tokio::time::sleep_until(self.deadline) => Err(CallError::Deadline),
             answer = call => answer,
         }
     }

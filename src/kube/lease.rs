@@ -6,7 +6,7 @@
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -17,7 +17,7 @@ use kube::{
     core::Request as Resource,
 };
 use serde_json::{Value, json};
-use tokio::{sync::oneshot, task::JoinHandle};
+use tokio::{sync::oneshot, task::JoinHandle, time::Instant};
 
 use super::{
     call::{Api, CallError, after},

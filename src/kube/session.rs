@@ -1,16 +1,13 @@
 //! One pass's hold on the cluster: [`Cluster`] on a real API server.
 
-use std::{
-    collections::BTreeSet,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use kube::{
     api::{Patch, PatchParams},
     core::Request as Resource,
 };
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::{
     call::Api,

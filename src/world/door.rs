@@ -126,7 +126,12 @@ impl PoolWorld {
 
     /// Writes an engine's notice into the history, where it is of a transition.
     pub fn hear(&mut self, notice: &Notice) {
-        let event = match notice.reason {
+        self.hear_event(notice.reason, notice.regarding.kind, &notice.regarding.name, &notice.message);
+    }
+
+    /// The same of an Event about an object of this kind and name.
+    pub(super) fn hear_event(&mut self, reason: &str, kind: &str, name: &str, message: &str) {
+        let event = match reason {
             reason if reason == Reason::RotationStarted.about().name => Event::Started,
             reason if reason == Reason::RotationCompleted.about().name => Event::Completed,
             reason if reason == Reason::RotationFailed.about().name => Event::Failed,
@@ -135,20 +140,14 @@ impl PoolWorld {
             reason if reason == Reason::WindowMissed.about().name => Event::WindowMissed,
             reason => return self.note_said(reason, &notice.message),
         };
-        let named = || {
-            notice
-                .message
-                .split_whitespace()
-                .skip_while(|word| *word != "NodeClaim")
-                .nth(1)
-                .map(|word| word.trim_end_matches([',', '.', ':']))
-        };
+        let named =
+            || message.split_whitespace().skip_while(|word| *word != "NodeClaim").nth(1).map(|word| word.trim_end_matches([',', '.', ':']));
         let claim = match event {
             Event::WindowMissed => String::new(),
-            _ if notice.regarding.kind == "NodeClaim" => notice.regarding.name.clone(),
+            _ if kind == "NodeClaim" => name.to_owned(),
             _ => named().unwrap_or_default().to_owned(),
         };
-        self.tell(&claim, event, notice.message.clone());
+        self.tell(&claim, event, message.to_owned());
     }
 
     fn note_said(&mut self, reason: &'static str, words: &str) {

@@ -25,6 +25,7 @@ use crate::{
 pub(super) const NAMESPACE: &str = "default";
 
 /// A workload at work.
+#[derive(Clone)]
 pub(super) struct Workload {
     pub spec: Arc<WorkloadSpec>,
     /// Its Pods that are Ready.
@@ -225,7 +226,7 @@ impl PoolWorld {
         }
     }
 
-    fn with_placeholder(&mut self, name: &str, change: impl FnOnce(&mut Object)) {
+    pub(super) fn with_placeholder(&mut self, name: &str, change: impl FnOnce(&mut Object)) {
         let serial = self.next();
         if let Some(pod) = self.view.placeholders.get_mut(name) {
             change(pod);

@@ -31,6 +31,7 @@ use crate::{
 };
 
 /// A NodePool in the world.
+#[derive(Clone)]
 pub struct PoolWorld {
     /// The pool's name.
     pub name: String,

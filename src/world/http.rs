@@ -93,9 +93,11 @@ impl World {
         })))
     }
 
-    /// Another world with the same past, to try out another future of it.
+    /// Another world, which goes on from where this one was last asked: to try out another future of it.
     pub fn fork(&self) -> Self {
-        Self(Arc::new(Mutex::new(self.state().clone())))
+        let mut state = self.state().clone();
+        state.begun = (state.reached, Instant::now());
+        Self(Arc::new(Mutex::new(state)))
     }
 
     /// A client of this world; to be called inside a runtime.

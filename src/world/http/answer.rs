@@ -53,27 +53,29 @@ impl Answer {
         Self::failure(404, "NotFound", format!("{} \"{name}\" not found", kind.words()), details(kind, name))
     }
 
-    pub fn exists(kind: &Kind, name: &str) -> Self {
-        Self::failure(409, "AlreadyExists", format!("{} \"{name}\" already exists", kind.words()), details(kind, name))
+    pub fn exists(kind: &Kind, name: &str, is_going: bool) -> Self {
+        let prefix = if is_going { "object is being deleted: " } else { "" };
+        Self::failure(409, "AlreadyExists", format!("{prefix}{} \"{name}\" already exists", kind.words()), details(kind, name))
     }
 
-    /// `why` in the words of whoever found the conflict.
-    pub fn conflict(kind: &Kind, name: &str, why: &str) -> Self {
-        let message = format!("Operation cannot be fulfilled on {} \"{name}\": {why}", kind.words());
+    /// A delete that means another object, or another version of it.
+    pub fn unmet(kind: &Kind, name: &str, why: &str) -> Self {
+        let message = format!("Operation cannot be fulfilled on {} \"{name}\": {why}", kind.qualified());
         Self::failure(409, "Conflict", message, details(kind, name))
     }
 
     pub fn stale(kind: &Kind, name: &str) -> Self {
-        Self::conflict(kind, name, "the object has been modified; please apply your changes to the latest version and try again")
+        let why = "the object has been modified; please apply your changes to the latest version and try again";
+        let message = format!("Operation cannot be fulfilled on {} \"{name}\": {why}", kind.words());
+        Self::failure(409, "Conflict", message, details(kind, name))
     }
 
     /// A field that can't be stored, and why not.
     pub fn invalid(kind: &Kind, name: &str, field: &str, why: &str) -> Self {
-        let qualified = if kind.group.is_empty() { kind.kind.to_owned() } else { format!("{}.{}", kind.kind, kind.group) };
         let mut details = details(kind, name);
         details["kind"] = json!(kind.kind);
         details["causes"] = json!([{"reason": "FieldValueInvalid", "message": why, "field": field}]);
-        Self::failure(422, "Invalid", format!("{qualified} \"{name}\" is invalid: {field}: {why}"), details)
+        Self::failure(422, "Invalid", format!("{} \"{name}\" is invalid: {field}: {why}", kind.qualified()), details)
     }
 
     /// A continuation that has expired; `again` continues with what is there now.

@@ -45,10 +45,10 @@ impl State {
                 (Begun { at: now, version: self.list_version(), items: Arc::new(items) }, 0)
             }
             Some(token) => {
-                let (id, from) = read_token(token).ok_or_else(|| Answer::bad_request("continue key is not valid"))?;
+                let (id, from, last) = read_token(token).ok_or_else(|| Answer::bad_request("continue key is not valid"))?;
                 match self.pages.begun.get(&id) {
                     Some(begun) => (begun.clone(), from),
-                    None => return Err(Answer::expired(self.begin_again(call, &selectors, from))),
+                    None => return Err(Answer::expired(self.begin_again(call, &selectors, &last))),
                 }
             }
         };
@@ -59,6 +59,9 @@ impl State {
         let from = from.min(begun.items.len());
         let to = if limit == 0 { begun.items.len() } else { begun.items.len().min(from + limit) };
         let mut metadata = json!({"resourceVersion": begun.version});
+        if call.kind.custom {
+            metadata["continue"] = json!("");
+        }
         if to < begun.items.len() {
             metadata["continue"] = json!(self.pages.keep(begun, to));
             if selectors.is_empty() {
@@ -75,10 +78,11 @@ impl State {
         json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "items": items})
     }
 
-    /// A token that goes on with what is there now.
-    fn begin_again(&mut self, call: &Call, selectors: &Selectors, from: usize) -> String {
+    /// A token that goes on with what is there now, behind the last item that was read.
+    fn begin_again(&mut self, call: &Call, selectors: &Selectors, last: &str) -> String {
         let mut items = self.all(call.kind, &call.namespace, selectors.node.as_deref());
         items.retain(|item| selectors.select(item));
+        let from = items.iter().take_while(|item| *place(item) <= *last).count();
         let begun = Begun { at: self.now(), version: self.list_version(), items: Arc::new(items) };
         self.pages.keep(&begun, from)
     }
@@ -94,14 +98,21 @@ impl Pages {
     fn keep(&mut self, begun: &Begun, from: usize) -> String {
         self.last += 1;
         self.begun.insert(self.last, begun.clone());
-        URL_SAFE_NO_PAD.encode(format!("{}/{from}", self.last))
+        let last = from.checked_sub(1).and_then(|last| begun.items.get(last)).map(place).unwrap_or_default();
+        URL_SAFE_NO_PAD.encode(format!("{}/{from}/{last}", self.last))
     }
 }
 
-fn read_token(token: &str) -> Option<(u64, usize)> {
+/// Where an item stands in its list.
+fn place(item: &Value) -> String {
+    let text = |field: &str| item["metadata"][field].as_str().unwrap_or_default();
+    format!("{}/{}", text("namespace"), text("name"))
+}
+
+fn read_token(token: &str) -> Option<(u64, usize, String)> {
     let text = String::from_utf8(URL_SAFE_NO_PAD.decode(token).ok()?).ok()?;
-    let (id, from) = text.split_once('/')?;
-    Some((id.parse().ok()?, from.parse().ok()?))
+    let mut parts = text.splitn(3, '/');
+    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?, parts.next()?.to_owned()))
 }
 
 /// An object's metadata alone.

@@ -126,6 +126,11 @@ impl Kind {
         if self.group.is_empty() { self.plural.into() } else { format!("{}.{}", self.plural, self.group) }
     }
 
+    /// The same by its kind: `Pod`, `NodePool.karpenter.sh`.
+    pub fn qualified(&self) -> String {
+        if self.group.is_empty() { self.kind.into() } else { format!("{}.{}", self.kind, self.group) }
+    }
+
     /// Where the value of a field label is; `None` for one that can't be selected by.
     pub fn pointer(&self, label: &str) -> Option<&'static str> {
         match label {

@@ -37,8 +37,8 @@ impl State {
         let name = self.name_of(call, &mut object)?;
         let key = Key::of(call.kind, &call.namespace, &name);
         validate(call.kind, &name, &object)?;
-        if self.get(call.kind, &key).is_some() {
-            return Err(Answer::exists(call.kind, &name));
+        if let Some(found) = self.get(call.kind, &key) {
+            return Err(Answer::exists(call.kind, &name, !found["metadata"]["deletionTimestamp"].is_null()));
         }
         self.furnish(call, &mut object);
         if call.is_dry_run() {
@@ -141,7 +141,7 @@ impl State {
             let (wanted, found) = (wanted[field].as_str(), object["metadata"][field].as_str().unwrap_or_default());
             if let Some(wanted) = wanted.filter(|wanted| *wanted != found) {
                 let why = format!("the {label} in the precondition ({wanted}) does not match the {label} in record ({found}). {told}");
-                return Err(Answer::conflict(call.kind, &call.name, &why));
+                return Err(Answer::unmet(call.kind, &call.name, &why));
             }
         }
         let live = self.live(call.kind, &key).map(|(index, _)| index);
@@ -193,13 +193,18 @@ fn meets(call: &Call, before: &Value, after: &Value) -> Result<(), Answer> {
         return Err(Answer::bad_request(why));
     }
     if !patched["uid"].is_null() && !same("uid") {
-        let (wanted, found) = (&after["metadata"]["uid"], &before["metadata"]["uid"]);
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let why = format!("Precondition failed: UID in precondition: {}, UID in object meta: {}", text(wanted), text(found));
-        return Err(Answer::conflict(call.kind, &call.name, &why));
+        let why = format!("Invalid value: {}: field is immutable", patched["uid"]);
+        return Err(Answer::invalid(call.kind, &call.name, "metadata.uid", &why));
     }
     if patched["resourceVersion"].as_str().is_some_and(|version| !version.is_empty()) && !same("resourceVersion") {
         return Err(Answer::stale(call.kind, &call.name));
+    }
+    let finalizers = |object: &Value| object["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
+    let known = finalizers(before);
+    let new: Vec<Value> = finalizers(after).into_iter().filter(|finalizer| !known.contains(finalizer)).collect();
+    if !before["metadata"]["deletionTimestamp"].is_null() && !new.is_empty() {
+        let why = format!("Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers {new:?}");
+        return Err(Answer::invalid(call.kind, &call.name, "metadata.finalizers", &why));
     }
     Ok(())
 }
@@ -259,7 +264,11 @@ fn validate(kind: &Kind, name: &str, object: &Value) -> Result<(), Answer> {
         let list = &object["metadata"][field];
         let strings = list.as_object().into_iter().flatten().all(|(_, value)| value.is_string());
         if !strings || !(list.is_null() || list.is_object()) {
-            return Err(Answer::bad_request(format!("metadata.{field}: only texts can be stored")));
+            let why = "only texts can be stored";
+            return Err(match kind.custom {
+                true => Answer::invalid(kind, name, &format!("metadata.{field}"), why),
+                false => Answer::bad_request(format!("metadata.{field}: {why}")),
+            });
         }
     }
     for value in object["metadata"]["labels"].as_object().into_iter().flatten().filter_map(|(_, value)| value.as_str()) {

@@ -31,7 +31,7 @@ rules:
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ports {
     pub(crate) api: u16,
-    etcd: u16,
+    pub(crate) etcd: u16,
     etcd_peer: u16,
     karpenter_metrics: u16,
     karpenter_health: u16,

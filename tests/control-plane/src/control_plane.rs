@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use base64::{Engine, engine::general_purpose::STANDARD};
 use kube::Client;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 
@@ -11,6 +12,7 @@ use crate::components::{self, Ports};
 use crate::credentials;
 use crate::directory::RunDirectory;
 use crate::error::{Attempt, Error};
+use crate::loopback;
 use crate::options::Options;
 use crate::process::Process;
 use crate::programs::Programs;
@@ -162,6 +164,28 @@ impl ControlPlane {
         let path = self.directory.path().join(format!("{namespace}.{service_account}.kubeconfig"));
         let certificate = components::certificate(self.directory.path());
         credentials::write_kubeconfig(&path, self.ports.api, &certificate, service_account, &token)
+    }
+
+    /// Makes etcd forget every version of every object but the present one, as it does by itself in minutes: a continuation of
+    /// a list that began before is too old some seconds later.
+    pub async fn forget_old_versions(&self) -> Result<(), Error> {
+        let attempt = || "make etcd forget old versions".to_owned();
+        let key = STANDARD.encode("compact_rev_key");
+        let put = async |value: &str| {
+            let pair = serde_json::json!({"key": key, "value": STANDARD.encode(value)}).to_string();
+            loopback::post(self.ports.etcd, "/v3/kv/put", &pair).await.attempt(attempt)
+        };
+        // A version of its own, so that all before it are old.
+        let (_, answer) = put("0").await?;
+        let answer: serde_json::Value = serde_json::from_str(&answer).map_err(std::io::Error::other).attempt(attempt)?;
+        let revision = answer["header"]["revision"].as_str().unwrap_or_default();
+        // Where the API server looks up, within seconds, which versions its own memory may forget.
+        put(revision).await?;
+        let compaction = serde_json::json!({"revision": revision, "physical": true}).to_string();
+        match loopback::post(self.ports.etcd, "/v3/kv/compaction", &compaction).await.attempt(attempt)? {
+            (200, _) => Ok(()),
+            (code, why) => Err(std::io::Error::other(format!("{code}: {why}"))).attempt(attempt),
+        }
     }
 
     /// From now on new Nodes register and don't become Ready, until [`ControlPlane::release_new_nodes`] or, one by one,

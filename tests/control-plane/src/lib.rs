@@ -41,6 +41,7 @@
 
 mod components;
 mod control_plane;
+pub mod conversation;
 mod credentials;
 mod directory;
 mod error;

@@ -30,9 +30,19 @@ pub(crate) async fn answers_ok(port: u16, path: &str) -> bool {
 
 /// The status and body that `GET path` at this port is answered with.
 pub(crate) async fn get(port: u16, path: &str) -> std::io::Result<(u16, String)> {
+    ask(port, "GET", path, "").await
+}
+
+/// The same of `POST path` with a body.
+pub(crate) async fn post(port: u16, path: &str, body: &str) -> std::io::Result<(u16, String)> {
+    ask(port, "POST", path, body).await
+}
+
+async fn ask(port: u16, method: &str, path: &str, body: &str) -> std::io::Result<(u16, String)> {
     let ask = async {
         let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await?;
-        let request = format!("GET {path} HTTP/1.0\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        let length = body.len();
+        let request = format!("{method} {path} HTTP/1.0\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}");
         stream.write_all(request.as_bytes()).await?;
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).await?;

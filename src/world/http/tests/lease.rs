@@ -1,0 +1,85 @@
+//! The Lease of a pass, stolen and broken, in the world's time.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::{
+    fleet::{NAMESPACE, at, config, run, terms, world},
+    gate::{Gate, writes},
+    interleaved::{to_rest, turning_points},
+    invariants::Invariants,
+};
+use crate::{
+    api::keys::PROGRAM,
+    cluster::Failure,
+    kube::session::Session,
+    pass::pass,
+    world::{
+        fleet::Model,
+        http::{
+            Actor,
+            resource::{Key, Kind},
+        },
+    },
+};
+
+fn key() -> (&'static Kind, Key) {
+    let kind = Kind::served("coordination.k8s.io", "v1", "leases").unwrap();
+    (kind, Key::of(kind, NAMESPACE, PROGRAM))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_broken_record_is_taken_once_nobody_has_written_it_for_its_duration() {
+    let world = world(&["web"], 2, &Model::default(), 1, at("2026-12-02T02:00:00Z"));
+    for renewed in ["soon", "2036-12-02T02:00:00.000000Z"] {
+        let (kind, key) = key();
+        let spec = json!({"holderIdentity": "laptop", "leaseDurationSeconds": 15, "renewTime": renewed});
+        let record =
+            json!({"metadata": {"name": PROGRAM, "namespace": NAMESPACE, "creationTimestamp": "2026-12-02T01:00:00Z"}, "spec": spec});
+        world.state().put(kind, key, record);
+        let mut hasty = Session::open(world.client(Actor::Program), terms()).await.unwrap();
+        let held = hasty.take_lease(Duration::ZERO).await.unwrap().unwrap();
+        assert_eq!(held.by, "laptop");
+        assert!(held.oddity.is_some(), "{held}");
+        let (begun, mut patient) = (world.now(), Session::open(world.client(Actor::Program), terms()).await.unwrap());
+        assert_eq!(patient.take_lease(Duration::from_secs(60)).await.unwrap(), None);
+        let waited = (world.now() - begun).num_seconds();
+        assert!((15..20).contains(&waited), "{waited}");
+        patient.close().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pass_that_stands_still_until_its_lease_is_anothers_writes_nothing_more() {
+    for point in &turning_points().await {
+        for number in writes(&point.seen) {
+            let world = point.world.fork();
+            let invariants = Invariants::of(&world);
+            let (gate, rival) = (Gate::before(number), Gate::open_to_all());
+            let slow = async {
+                let mut session = Session::open(gate.client(invariants.door()), terms()).await.unwrap();
+                assert_eq!(session.take_lease(Duration::ZERO).await.unwrap(), None);
+                let report = pass(&session, &config(), 8).await;
+                session.close().await;
+                report
+            };
+            let other = async {
+                gate.reached().await;
+                // Its renewals stand still, too.
+                tokio::time::sleep(Duration::from_secs(26)).await;
+                let report = run(rival.client(invariants.door())).await;
+                let asked = gate.seen().len();
+                gate.open();
+                (report, asked)
+            };
+            let (report, (theirs, asked)) = tokio::join!(slow, other);
+            let words = format!("{} stands still", point.seen[number]);
+            assert!(theirs.is_some(), "{words}: its Lease has expired");
+            assert!(matches!(report.aborted, None | Some(Failure::LeaseLost(_))), "{words}: {report:?}");
+            let later: Vec<String> = gate.seen().split_off(asked);
+            assert!(writes(&later).is_empty(), "{words}: {later:?}");
+            to_rest(&invariants, &words).await;
+        }
+    }
+}

@@ -205,9 +205,11 @@ impl Service<Request<Body>> for Door {
 }
 
 fn respond(answer: Answer, now: Time) -> Result<Response<Body>, BoxError> {
-    let response = Response::builder()
-        .status(answer.code)
-        .header("Content-Type", "application/json")
-        .header("Date", now.format("%a, %d %b %Y %H:%M:%S GMT").to_string());
-    Ok(response.body(Body::from(answer.body.to_string().into_bytes()))?)
+    let (media, body) = match answer.body {
+        Value::String(text) => ("text/plain", text),
+        body => ("application/json", body.to_string()),
+    };
+    let date = now.format("%a, %d %b %Y %H:%M:%S GMT").to_string();
+    let response = Response::builder().status(answer.code).header("Content-Type", media).header("Date", date);
+    Ok(response.body(Body::from(body.into_bytes()))?)
 }

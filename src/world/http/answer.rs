@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::resource::Kind;
 
-/// A status code and its body.
+/// A status code and its body; a text is sent as it is.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Answer {
     pub code: u16,
@@ -45,6 +45,12 @@ impl Answer {
         Self::failure(400, "BadRequest", message.into(), Value::Null)
     }
 
+    /// Nobody serves this path.
+    pub fn nowhere() -> Self {
+        Self { code: 404, body: Value::String("404 page not found\n".into()) }
+    }
+
+    /// The object has no such part.
     pub fn unserved() -> Self {
         Self::failure(404, "NotFound", "the server could not find the requested resource".into(), json!({}))
     }

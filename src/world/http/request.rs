@@ -43,7 +43,7 @@ pub(super) struct Call {
 impl Call {
     /// Reads it.
     pub fn read(head: &Parts, body: &[u8]) -> Result<Self, Answer> {
-        let (kind, namespace, name, subresource) = place(head.uri.path()).ok_or_else(Answer::unserved)?;
+        let (kind, namespace, name, subresource) = place(head.uri.path()).ok_or_else(Answer::nowhere)?;
         let is_status = subresource == Some("status");
         if (subresource.is_some() && !(is_status && kind.has_status)) || namespace.is_some() > kind.namespaced {
             return Err(Answer::unserved());

@@ -31,7 +31,7 @@ impl Selectors {
             let (label, value, wanted) =
                 comparison(term).ok_or_else(|| Answer::bad_request(format!("invalid selector: '{fields}'; can't understand '{term}'")))?;
             let Some(pointer) = kind.pointer(label) else { return Err(unknown(kind, label)) };
-            if label == "spec.nodeName" && wanted {
+            if label == "spec.nodeName" && wanted && !value.is_empty() {
                 node = Some(value.to_owned());
             }
             read.push((pointer, value.to_owned(), wanted));
@@ -51,13 +51,14 @@ impl Selectors {
     pub fn select(&self, object: &Value) -> bool {
         let labels = &object["metadata"]["labels"];
         self.labels.iter().all(|term| term.holds(labels))
-            && self.fields.iter().all(|(pointer, value, wanted)| (shown(object.pointer(pointer)) == *value) == *wanted)
+            && self.fields.iter().all(|(pointer, value, wanted)| (shown(pointer, object.pointer(pointer)) == *value) == *wanted)
     }
 }
 
-/// A field as it is compared: what is absent is empty, but for booleans, which are `false`.
-fn shown(value: Option<&Value>) -> String {
+/// A field as it is compared: what is absent is empty, but for the one boolean, which is `false`.
+fn shown(pointer: &str, value: Option<&Value>) -> String {
     match value {
+        None | Some(Value::Null) if pointer == "/spec/unschedulable" => "false".into(),
         None | Some(Value::Null) => String::new(),
         Some(Value::String(text)) => text.clone(),
         Some(other) => other.to_string(),

@@ -7,7 +7,7 @@ use super::{
     answer::Answer,
     merge::merge,
     request::Call,
-    resource::{CORE_EVENTS, EVENTS, Key, Kind, POLICIES},
+    resource::{CORE_EVENTS, EVENTS, Key, Kind, PODS, POLICIES},
     store::is_held,
 };
 use crate::{api::time::to_annotation, policy::read};
@@ -95,6 +95,9 @@ impl State {
         tidy(metadata);
         if let Some(fields) = object.as_object_mut().filter(|_| call.kind.has_status && call.kind.custom) {
             fields.remove("status");
+        }
+        if call.kind == PODS {
+            object["status"] = json!({"phase": "Pending"});
         }
     }
 

@@ -16,5 +16,15 @@ async fn the_world_answers_as_the_real_api_server() {
         token
     })
     .await;
-    assert_eq!(answers, std::fs::read_to_string(COMMITTED).unwrap());
+    let committed = std::fs::read_to_string(COMMITTED).unwrap();
+    let lines: Vec<(&str, &str)> = answers.lines().zip(committed.lines()).collect();
+    let differ = |index: &usize| lines[*index].0 != lines[*index].1;
+    let words = |index: usize| {
+        let before = index.saturating_sub(3);
+        let asked: Vec<&str> = lines[before..index].iter().map(|(ours, _)| *ours).collect();
+        format!("{}\n-{}\n+{}", asked.join("\n"), lines[index].1, lines[index].0)
+    };
+    let differences: Vec<String> = (0..lines.len()).filter(differ).take(20).map(words).collect();
+    assert!(differences.is_empty(), "the real API server (-) and the world (+):\n{}", differences.join("\n\n"));
+    assert_eq!(answers.lines().count(), committed.lines().count());
 }

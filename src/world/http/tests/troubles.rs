@@ -44,7 +44,7 @@ async fn whatever_becomes_of_a_write_it_does_no_harm() {
         for number in writes(&point.seen) {
             for fault in faults {
                 let world = point.world.fork();
-                let invariants = Invariants::of(&world);
+                let invariants = Invariants::in_trouble(&world);
                 let layer = Faults::new(Plan::At(number, fault));
                 try_run(kube::Client::new(layer.layer(invariants.door()), "default")).await;
                 let words = format!("{} {fault}", point.seen[number]);
@@ -59,7 +59,7 @@ async fn whatever_becomes_of_a_write_it_does_no_harm() {
 async fn an_hour_of_trouble_does_no_harm() {
     for seed in 0..12 {
         let world = world(&["web"], 2, &Model::default(), seed, at("2026-12-02T02:00:00Z"));
-        let invariants = Invariants::of(&world);
+        let invariants = Invariants::in_trouble(&world);
         let layer = Faults::new(Plan::seeded(seed, 12));
         let client = kube::Client::new(layer.layer(invariants.door()), "default");
         for _ in 0..25 {

@@ -45,7 +45,8 @@ impl Call {
     pub fn read(head: &Parts, body: &[u8]) -> Result<Self, Answer> {
         let (kind, namespace, name, subresource) = place(head.uri.path()).ok_or_else(Answer::nowhere)?;
         let is_status = subresource == Some("status");
-        if (subresource.is_some() && !(is_status && kind.has_status)) || namespace.is_some() > kind.namespaced {
+        let is_misplaced = namespace.is_some() && !kind.namespaced;
+        if is_misplaced || (subresource.is_some() && !(is_status && kind.has_status)) {
             return Err(Answer::unserved());
         }
         let query = query(head.uri.query().unwrap_or_default());

@@ -5,4 +5,5 @@ mod gate;
 mod interleaved;
 mod invariants;
 mod lease;
+mod operators;
 mod troubles;

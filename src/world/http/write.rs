@@ -126,7 +126,8 @@ impl State {
             return Ok(Answer::ok(after));
         }
         let stored = match self.live(call.kind, &call.key()) {
-            Some((index, _)) => self.patch_live(index, call, patch, after)?,
+            // A status has a path of its own, on which nothing else is written.
+            Some((index, _)) => self.patch_live(index, call, if call.is_status { &Value::Null } else { patch }, after)?,
             None => self.put(call.kind, call.key(), after),
         };
         Ok(Answer::ok(stored))

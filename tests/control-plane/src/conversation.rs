@@ -62,9 +62,6 @@ impl Conversation {
     /// Has it. `expire` makes a continuation of a list too old, and answers it.
     ///
     /// What is there before: the kinds that the program uses, and nothing of what the conversation creates.
-    ///
-    /// # Panics
-    /// Where there is no answer at all.
     pub async fn have(client: Client, expire: impl AsyncFn(String) -> String) -> String {
         let mut conversation = Conversation { client, notes: Vec::new(), known: Vec::new() };
         conversation.creates().await;
@@ -94,7 +91,7 @@ impl Conversation {
         let (code, body) = self.send(&ask).await;
         self.notes.push(format!("{} {}", ask.method, ask.path));
         let mut line = format!("  {code}");
-        if code >= 400 {
+        if code == 0 || code >= 400 {
             line += &format!(" {}: {}", body["reason"].as_str().unwrap_or("-"), body["message"].as_str().unwrap_or("-"));
         }
         for (hidden, name) in &self.known {
@@ -124,18 +121,26 @@ impl Conversation {
         body
     }
 
+    /// The code and the body; 0, and why, where there is no answer.
     async fn send(&self, ask: &Ask) -> (u16, Value) {
+        match self.answer(ask).await {
+            Ok(answer) => answer,
+            Err(error) => (0, json!({"reason": "no answer", "message": error.to_string()})),
+        }
+    }
+
+    async fn answer(&self, ask: &Ask) -> Result<(u16, Value), kube::Error> {
         let request = Request::builder()
             .method(ask.method.clone())
             .uri(&ask.path)
             .header("Accept", ask.accept)
             .header("Content-Type", ask.media)
             .body(Body::from(ask.body.clone()))
-            .unwrap_or_else(|error| panic!("{}: {error}", ask.path));
-        let response = self.client.send(request).await.unwrap_or_else(|error| panic!("{}: {error}", ask.path));
+            .map_err(kube::Error::HttpError)?;
+        let response = self.client.send(request).await?;
         let code = response.status().as_u16();
-        let body = response.into_body().collect_bytes().await.unwrap_or_default();
-        (code, serde_json::from_slice(&body).unwrap_or_default())
+        let body = response.into_body().collect_bytes().await?;
+        Ok((code, serde_json::from_slice(&body).unwrap_or_default()))
     }
 
     /// From now on this text has this name in the notes.

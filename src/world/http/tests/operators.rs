@@ -1,0 +1,76 @@
+//! What somebody with `kubectl` writes to objects of the models.
+
+use std::time::Duration;
+
+use http::{Method, Request};
+use serde_json::{Value, json};
+
+use super::fleet::{at, world};
+use crate::world::{
+    fleet::Model,
+    history::Event,
+    http::{Actor, World},
+};
+
+const POOL: &str = "/apis/karpenter.sh/v1/nodepools/web";
+const CLAIM: &str = "/apis/karpenter.sh/v1/nodeclaims/web-0";
+const NODE: &str = "/api/v1/nodes/node-web-0";
+
+async fn ask(world: &World, method: Method, path: &str, body: Value) -> Result<Value, u16> {
+    let request = Request::builder().method(method).uri(path).header("Content-Type", "application/merge-patch+json");
+    let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
+    let answer = world.client(Actor::Operator).request(request.body(body).unwrap()).await;
+    answer.map_err(|error| match error {
+        kube::Error::Api(status) => status.code,
+        other => panic!("{other}"),
+    })
+}
+
+fn small() -> World {
+    world(&["web"], 2, &Model::default(), 1, at("2026-11-30T12:00:00Z"))
+}
+
+#[tokio::test(start_paused = true)]
+async fn fields_that_the_models_do_not_know_survive() {
+    let world = small();
+    let reference = json!({"kind": "KWOKNodeClass", "name": "default"});
+    let patch = json!({"spec": {"weight": 7, "limits": {"cpu": 100}, "template": {"spec": {"nodeClassRef": reference}}}});
+    ask(&world, Method::PATCH, POOL, patch).await.unwrap();
+    ask(&world, Method::PATCH, POOL, json!({"metadata": {"annotations": {"mine": "1"}}})).await.unwrap();
+    let pool = ask(&world, Method::GET, POOL, Value::Null).await.unwrap();
+    assert_eq!(pool["spec"]["weight"], 7);
+    assert_eq!(pool["spec"]["template"]["spec"]["nodeClassRef"], reference);
+    assert_eq!(pool["spec"]["template"]["spec"]["expireAfter"], "336h");
+    assert_eq!(pool["metadata"]["annotations"], json!({"mine": "1"}));
+    world.look(|pools| assert_eq!(pools[0].view.pools["web"].spec.limits.as_ref().unwrap()["cpu"], 100));
+    assert_eq!(ask(&world, Method::DELETE, POOL, Value::Null).await, Err(405));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cordon_and_a_delete_mean_to_the_models_what_they_say() {
+    let world = small();
+    ask(&world, Method::PATCH, NODE, json!({"spec": {"unschedulable": true}})).await.unwrap();
+    world.look(|pools| assert!(pools[0].hosts.values().any(|host| host.node == "node-web-0" && host.cordoned)));
+    let going = ask(&world, Method::DELETE, CLAIM, Value::Null).await.unwrap();
+    assert_eq!(going["metadata"]["deletionTimestamp"], "2026-11-30T12:00:00Z");
+    assert_eq!(going["metadata"]["finalizers"], json!(["karpenter.sh/termination"]));
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert_eq!(ask(&world, Method::GET, CLAIM, Value::Null).await, Err(404));
+    let events = |event| world.look(|pools| pools[0].history.iter().filter(|happening| happening.event == event).count());
+    assert_eq!((events(Event::Deleted), events(Event::Draining), events(Event::Gone)), (1, 0, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_finalizer_of_others_keeps_a_claim_that_karpenter_is_done_with() {
+    let world = small();
+    let finalizers = json!({"metadata": {"finalizers": ["karpenter.sh/termination", "example.com/mine"]}});
+    ask(&world, Method::PATCH, CLAIM, finalizers).await.unwrap();
+    ask(&world, Method::DELETE, CLAIM, Value::Null).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    world.look(|pools| assert!(!pools[0].view.claims.contains_key("web-0")));
+    let kept = ask(&world, Method::GET, CLAIM, Value::Null).await.unwrap();
+    assert_eq!(kept["metadata"]["finalizers"], json!(["example.com/mine"]));
+    assert!(kept["metadata"]["deletionTimestamp"].is_string());
+    ask(&world, Method::PATCH, CLAIM, json!({"metadata": {"finalizers": null}})).await.unwrap();
+    assert_eq!(ask(&world, Method::GET, CLAIM, Value::Null).await, Err(404));
+}

@@ -154,7 +154,9 @@ impl Notes {
                 wrong.push(format!("(5) {claim} was deleted without a Ready surge"));
             }
         }
-        for event in [Event::Completed, Event::Overtaken] {
+        // One that failed may be started again, which takes trouble.
+        let started = self.is_calm.then_some(Event::Started);
+        for event in [Event::Completed, Event::Overtaken].into_iter().chain(started) {
             let mut told = BTreeSet::new();
             for happening in pool.history.iter().filter(|happening| happening.event == event) {
                 if !told.insert(&happening.claim) {
@@ -187,13 +189,13 @@ fn left_over(pool: &PoolWorld) -> Vec<String> {
     left
 }
 
-/// Successes, as the pool counts them.
-fn counted(pool: &PoolWorld) -> usize {
+/// Successes and claims that others deleted, as the pool counts them.
+fn counted(pool: &PoolWorld) -> (usize, usize) {
     let totals = Totals::of(&pool.view.pools[&pool.name].metadata).unwrap();
-    usize::try_from(totals.success).unwrap()
+    (usize::try_from(totals.success).unwrap(), usize::try_from(totals.expired).unwrap())
 }
 
-/// Claims that the program deleted and that are gone.
-fn happened(pool: &PoolWorld) -> usize {
-    drained(pool).filter(|claim| !pool.view.claims.contains_key(*claim)).count()
+/// Claims that the program deleted and that are gone; nobody else deletes any.
+fn happened(pool: &PoolWorld) -> (usize, usize) {
+    (drained(pool).filter(|claim| !pool.view.claims.contains_key(*claim)).count(), 0)
 }

@@ -126,11 +126,13 @@ impl PoolWorld {
 
     /// Writes an engine's notice into the history, where it is of a transition.
     pub fn hear(&mut self, notice: &Notice) {
-        self.hear_event(notice.reason, notice.regarding.kind, &notice.regarding.name, &notice.message);
+        if !self.hear_event(notice.reason, notice.regarding.kind, &notice.regarding.name, &notice.message) {
+            self.note_said(notice.reason, &notice.message);
+        }
     }
 
-    /// The same of an Event about an object of this kind and name.
-    pub(super) fn hear_event(&mut self, reason: &str, kind: &str, name: &str, message: &str) {
+    /// The same of an Event about an object of this kind and name; says whether it is of a transition.
+    pub(super) fn hear_event(&mut self, reason: &str, kind: &str, name: &str, message: &str) -> bool {
         let event = match reason {
             reason if reason == Reason::RotationStarted.about().name => Event::Started,
             reason if reason == Reason::RotationCompleted.about().name => Event::Completed,
@@ -138,7 +140,7 @@ impl PoolWorld {
             reason if reason == Reason::RotationExpired.about().name => Event::Overtaken,
             reason if reason == Reason::ForcefulFallback.about().name => Event::Fallback,
             reason if reason == Reason::WindowMissed.about().name => Event::WindowMissed,
-            reason => return self.note_said(reason, &notice.message),
+            _ => return false,
         };
         let named =
             || message.split_whitespace().skip_while(|word| *word != "NodeClaim").nth(1).map(|word| word.trim_end_matches([',', '.', ':']));
@@ -148,6 +150,7 @@ impl PoolWorld {
             _ => named().unwrap_or_default().to_owned(),
         };
         self.tell(&claim, event, message.to_owned());
+        true
     }
 
     fn note_said(&mut self, reason: &'static str, words: &str) {

@@ -1,6 +1,6 @@
 //! The two doors agree: the same seeds give the same histories.
 
-use std::cell::RefCell;
+use std::{cell::RefCell, sync::Arc};
 
 use chrono::TimeDelta;
 
@@ -27,7 +27,7 @@ async fn agree(seed: u64, model: Model) -> Vec<Happening> {
     let begin = at("2026-12-02T01:55:00Z");
     let (pause, again, until) = (at("2026-12-02T02:40:00Z"), at("2026-12-05T01:55:00Z"), at("2026-12-05T02:40:00Z"));
     let names = ["api", "web"];
-    let passes = Passes { config: config(), jump: false, outages: vec![(pause, again)] };
+    let passes = Passes { config: config(), jump: false, outages: vec![(pause, again)], calendar: Arc::default() };
     let mut typed = Vec::new();
     for pool in pools(&names, 3, &model, seed, begin) {
         let pool = RefCell::new(pool);

@@ -148,20 +148,22 @@ fn decided(world: &mut PoolWorld, passes: &Passes) -> Decision {
     if std::mem::take(&mut world.nodes_wanted) {
         world.answer(&nodes, &mut facts);
     }
+    world.view.facts = facts;
     let mut decision = None;
     for _ in 0..ROUNDS {
-        world.view.facts = facts;
         match decide_or_ask(&world.view, world.now, config, &schedules) {
             Ok(decided) => {
                 decision = Some(decided);
                 break;
             }
             Err(needs) => {
-                facts = std::mem::take(&mut world.view.facts);
+                // The answers of the last round count as well: the decision below is made with them.
+                let mut facts = std::mem::take(&mut world.view.facts);
                 needs.iter().for_each(|need| world.answer(need, &mut facts));
+                world.nodes_wanted |= facts.nodes_of_pool.contains_key(&world.name);
+                world.view.facts = facts;
             }
         }
-        world.nodes_wanted |= facts.nodes_of_pool.contains_key(&world.name);
     }
     let decision = decision.unwrap_or_else(|| decide(&world.view, world.now, config));
     world.view.facts = Facts::default();

@@ -87,6 +87,8 @@ pub struct Model {
     pub one_in_never_ready: u32,
     /// A kubelet refuses one in so many placeholders; 0 for none.
     pub one_in_refused: u32,
+    /// From when on no Node and no kubelet fails any more; `None` for never.
+    pub sound_from: Option<Time>,
 }
 
 impl Default for Model {
@@ -104,6 +106,7 @@ impl Default for Model {
             no_capacity: Vec::new(),
             one_in_never_ready: 0,
             one_in_refused: 0,
+            sound_from: None,
         }
     }
 }

@@ -165,9 +165,10 @@ impl PoolWorld {
         self.rng.random_range(range.clone())
     }
 
-    /// Whether this is the one in so many.
+    /// Whether this is the one in so many that fails.
     pub(super) fn one_in(&mut self, count: u32) -> bool {
-        count > 0 && self.rng.random_ratio(1, count)
+        let is_sound = self.model.sound_from.is_some_and(|from| from <= self.now);
+        count > 0 && !is_sound && self.rng.random_ratio(1, count)
     }
 
     pub(super) fn after(&mut self, delay: i64, due: Due) {

@@ -35,6 +35,12 @@ async fn c04_c06_c09_c12_c17_c23_on_the_real_api_server_and_karpenter() {
     let pinned = c06_pinned_pods(&passes).await;
     c06_long_names_are_labels(&passes).await;
     passes.plane.install(&pool("closed").limits(json!({"cpu": 1000, "nodes": 0}))).await.unwrap();
+    // What remains of limits follows from what Karpenter has counted.
+    let counted = async || {
+        let pools = futures::future::join_all(["tight", "hosts", "closed", "zonal"].map(|name| passes.pool(name))).await;
+        Ok(pools.iter().all(|pool| pool["status"]["resources"]["nodes"] == "1"))
+    };
+    passes.plane.wait_for("Karpenter has counted the nodes", LIMIT, counted).await.unwrap();
     let chronicle = Chronicle::begin(&passes.plane);
     let tight = with(with(once("tight"), "surge.readyTimeout", json!("25s")), "surge.retryBackoff", json!("1h"));
     passes.plane.apply_objects(&[tight, once("hosts"), once("closed"), once("zonal")]).await.unwrap();

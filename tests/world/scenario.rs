@@ -144,6 +144,7 @@ impl Scenario {
         }
         let mut model = Model::default();
         let trouble = TimeDelta::days(8);
+        model.sound_from = Some(later(begin(), trouble));
         if !calm {
             model.one_in_never_ready = [0, 0, 3][rng.random_range(0..3)];
             model.one_in_refused = [0, 0, 4][rng.random_range(0..3)];

@@ -6,6 +6,7 @@ use chrono::TimeDelta;
 use futures::FutureExt;
 use noderotation::{
     api::{
+        karpenter::NodeClaim,
         keys,
         time::{Time, later, to_annotation},
     },
@@ -49,6 +50,12 @@ pub fn play(scenario: &Scenario, defect: Option<Defect>, fault_at: Option<(u64, 
     let door = player.door;
     let writes = door.writes.get();
     let mut ledger = door.ledger.into_inner();
+    if !ledger.wrong.is_empty() {
+        for happening in door.pools.values().flat_map(|pool| pool.borrow().history.clone()) {
+            let (at, event) = (to_annotation(happening.at), happening.event.as_str());
+            ledger.log.push(format!("{at} the world: {event} {} {}", happening.claim, happening.detail));
+        }
+    }
     if panicked.is_err() {
         ledger.wrong.push("(0) it panicked".into());
     }
@@ -72,6 +79,7 @@ impl Player<'_> {
         // Nothing starts in the last hours, so that what is in flight can come to its end.
         let mut last_start = Some(later(end, TimeDelta::hours(-8)));
         let mut wake = Some(begin());
+        let mut mended = false;
         self.door.one_in_faults.set(self.scenario.one_in_faults);
         loop {
             let now = self.door.now();
@@ -82,8 +90,9 @@ impl Player<'_> {
             let moments = [pass, self.door.next_due(), self.next_meddling(), last_start.map(|at| at.max(now))];
             let Some(next) = moments.into_iter().flatten().min().filter(|next| *next <= end) else { break };
             self.door.advance(next);
-            if next >= calm_from {
+            if next >= calm_from && !std::mem::replace(&mut mended, true) {
                 self.door.one_in_faults.set(0);
+                self.mend();
             }
             self.meddle(next);
             if last_start.take_if(|at| *at <= next).is_some() {
@@ -102,6 +111,16 @@ impl Player<'_> {
         }
         self.door.advance(end);
         self.door.ledger.borrow_mut().rest(&self.door.pools);
+    }
+
+    /// The operator deletes Nodes that never became Ready: nobody else does.
+    fn mend(&mut self) {
+        for pool in self.door.pools.values() {
+            let mut pool = pool.borrow_mut();
+            let dead = |claim: &&NodeClaim| claim.is("Registered") && !claim.is("Ready") && !claim.metadata.is_deleting();
+            let dead: Vec<String> = pool.view.claims.values().filter(dead).map(|claim| claim.metadata.name.clone()).collect();
+            dead.iter().for_each(|claim| pool.delete_claim(claim));
+        }
     }
 
     fn next_meddling(&self) -> Option<Time> {

@@ -19,6 +19,8 @@ pub struct Options {
     /// type that fits a NodePool is capacity that never comes, for the whole run. The provider reads it once and takes
     /// every offering in it as available, whatever its `Available` says.
     pub instance_types: Option<PathBuf>,
+    /// How long Karpenter waits for more Pods before it launches for those that wait (default: 300 ms; its own default is 1 s).
+    pub batch_idle: Duration,
     /// What the Nodes' kubelets answer to `kubectl logs` and `kubectl port-forward` (default: nothing, they have no port).
     pub kubelet: Option<Kubelet>,
 }
@@ -39,6 +41,7 @@ impl Default for Options {
             pod_ready_delay: Duration::from_secs(10),
             pod_stop_delay: Duration::ZERO,
             instance_types: None,
+            batch_idle: Duration::from_millis(300),
             kubelet: None,
         }
     }

@@ -47,9 +47,9 @@ demo: ## Watch real Karpenter replace simulated Nodes, for about three minutes
 	@$(BUILT)/demo $(BUILT)/noderotation
 
 .PHONY: bench
-bench: ## Measure an idle pass over 100 NodeClaims, and a plan over 1,000, beside clients that only list
+bench: ## Measure an idle pass over 100 NodeClaims and a plan over 1,000, beside clients that only list, and simulated months
 	@tests/tools/build
-	@cargo bench --workspace --bench idle --bench plan
+	@cargo bench --workspace --bench idle --bench plan --bench world
 
 .PHONY: soak
 soak: ## Play SEEDS=2000 embedded worlds with faults and operators; SEED=N repeats one of them, with its log

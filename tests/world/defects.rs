@@ -96,7 +96,7 @@ impl Defect {
                 for policy in view.policies.values_mut() {
                     for window in &mut policy.settings.windows {
                         (window.start, window.end) = (0, 24 * 60);
-                        window.days = noderotation_days();
+                        window.days = every_day();
                     }
                 }
             }
@@ -115,7 +115,7 @@ impl Defect {
     }
 }
 
-fn noderotation_days() -> Vec<chrono::Weekday> {
+fn every_day() -> Vec<chrono::Weekday> {
     use chrono::Weekday::{Fri, Mon, Sat, Sun, Thu, Tue, Wed};
     vec![Mon, Tue, Wed, Thu, Fri, Sat, Sun]
 }

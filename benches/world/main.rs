@@ -7,9 +7,9 @@ use std::{cell::RefCell, collections::BTreeMap, sync::Arc, time::Instant};
 use chrono::TimeDelta;
 use noderotation::{
     api::time::{Time, later, parse_annotation},
+    cli::reach,
     policy::{Policy, read},
     rotation::scene::Config,
-    surge::PlaceholderSettings,
     world::{
         fleet::{Model, NodeSpec, PoolSpec, WorkloadSpec},
         history::Event,
@@ -53,8 +53,7 @@ fn measure(nodes: usize, days: usize) {
 }
 
 fn config() -> Config {
-    let placeholder = PlaceholderSettings { namespace: "rotation".into(), image: "pause".into(), pull_secrets: Vec::new() };
-    Config { cadence: TimeDelta::minutes(1), placeholder, rehearse: false, max_in_flight: None }
+    reach::config("rotation", TimeDelta::minutes(1))
 }
 
 fn policies() -> BTreeMap<String, Policy> {

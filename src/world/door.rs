@@ -5,7 +5,7 @@ use std::{cell::RefCell, collections::BTreeSet, sync::Arc};
 use serde_json::Value;
 
 use super::{
-    history::{Event, Said},
+    history::{Event, Said, claim_named},
     pool::PoolWorld,
 };
 use crate::{
@@ -142,12 +142,10 @@ impl PoolWorld {
             reason if reason == Reason::WindowMissed.about().name => Event::WindowMissed,
             _ => return false,
         };
-        let named =
-            || message.split_whitespace().skip_while(|word| *word != "NodeClaim").nth(1).map(|word| word.trim_end_matches([',', '.', ':']));
         let claim = match event {
             Event::WindowMissed => String::new(),
             _ if kind == "NodeClaim" => name.to_owned(),
-            _ => named().unwrap_or_default().to_owned(),
+            _ => claim_named(message).to_owned(),
         };
         self.tell(&claim, event, message.to_owned());
         true

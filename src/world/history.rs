@@ -1,6 +1,6 @@
 //! What happened in a world, in order.
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::api::time::Time;
 
@@ -30,9 +30,14 @@ pub struct Said {
     pub words: String,
 }
 
+/// The NodeClaim that a notice's message names first; empty for none.
+pub fn claim_named(message: &str) -> &str {
+    let mut words = message.split_whitespace().skip_while(|word| *word != "NodeClaim");
+    words.nth(1).unwrap_or_default().trim_end_matches([',', '.', ':'])
+}
+
 /// What can happen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Event {
     /// Karpenter made a NodeClaim.
     Launched,
@@ -89,5 +94,11 @@ impl Event {
             Self::WindowMissed => "window-missed",
             Self::Operator => "operator",
         }
+    }
+}
+
+impl Serialize for Event {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
     }
 }

@@ -46,9 +46,9 @@ impl PoolWorld {
     /// A node that is there at the beginning.
     pub(super) fn add_node(&mut self, spec: NodeSpec) {
         let id = self.claim(spec.claim, spec.node, spec.capacity, spec.zone, Some((spec.created, spec.expire_after, spec.grace)));
-        let expires = std::mem::replace(&mut self.now, spec.created);
+        let now = std::mem::replace(&mut self.now, spec.created);
         self.stage(id, Stage::Ready);
-        self.now = expires;
+        self.now = now;
     }
 
     fn claim(

@@ -101,19 +101,21 @@ pub fn run(world: &RefCell<PoolWorld>, passes: Option<&Passes>, until: Time) {
 impl Passes {
     /// The first pass at or after this moment.
     fn next(&self, begin: Time, moment: Time) -> Time {
-        let cadence = self.config.cadence.num_seconds().max(1);
-        let tick = |moment: Time| {
-            let behind = (moment - begin).num_seconds().rem_euclid(cadence);
-            later(moment, TimeDelta::seconds(if behind == 0 { 0 } else { cadence - behind }))
-        };
-        let mut next = tick(moment);
+        let mut next = tick(begin, self.config.cadence, moment);
         for (from, to) in &self.outages {
             if *from <= next && next < *to {
-                next = tick(*to);
+                next = tick(begin, self.config.cadence, *to);
             }
         }
         next
     }
+}
+
+/// The first moment that is a whole number of cadences (in whole seconds) after the beginning, and not before `moment`.
+pub fn tick(begin: Time, cadence: TimeDelta, moment: Time) -> Time {
+    let cadence = cadence.num_seconds().max(1);
+    let behind = (moment - begin).num_seconds().rem_euclid(cadence);
+    later(moment, TimeDelta::seconds(if behind == 0 { 0 } else { cadence - behind }))
 }
 
 /// One pass; says when the next can do something by time alone.

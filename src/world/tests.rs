@@ -12,9 +12,9 @@ use super::{
 };
 use crate::{
     api::time::{Time, later, parse_annotation, to_annotation},
+    cli::reach,
     policy::{Policy, read},
     rotation::scene::Config,
-    surge::placeholder::PlaceholderSettings,
 };
 
 pub(super) fn at(text: &str) -> Time {
@@ -22,8 +22,7 @@ pub(super) fn at(text: &str) -> Time {
 }
 
 fn config() -> Config {
-    let placeholder = PlaceholderSettings { namespace: "rotation".into(), image: "pause".into(), pull_secrets: Vec::new() };
-    Config { cadence: TimeDelta::minutes(1), placeholder, rehearse: false, max_in_flight: None }
+    reach::config("rotation", TimeDelta::minutes(1))
 }
 
 fn policies() -> BTreeMap<String, Policy> {

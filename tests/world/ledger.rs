@@ -17,7 +17,7 @@ use noderotation::{
     },
     schedule::window::Schedule,
     surge::{PlaceholderState, placeholder_name},
-    world::pool::PoolWorld,
+    world::{history::claim_named, pool::PoolWorld},
 };
 
 /// A rotation in flight.
@@ -272,7 +272,8 @@ impl Ledger {
             if !transitions.iter().any(|reason| reason.about().name == notice.reason) {
                 continue;
             }
-            let claim = if notice.regarding.kind == "NodeClaim" { notice.regarding.name.clone() } else { named(&notice.message) };
+            let claim =
+                if notice.regarding.kind == "NodeClaim" { notice.regarding.name.clone() } else { claim_named(&notice.message).to_owned() };
             let left = self.landed.entry((notice.reason.to_owned(), claim.clone())).or_default();
             *left -= 1;
             let told = *left >= 0;
@@ -309,12 +310,6 @@ fn surge_runs(pool: &PoolWorld, claim: &str) -> bool {
         PlaceholderState::Running { node } => pool.nodes().get(&node).is_some_and(Node::is_ready),
         _ => false,
     }
-}
-
-/// The claim that a message names first.
-fn named(message: &str) -> String {
-    let mut words = message.split_whitespace().skip_while(|word| *word != "NodeClaim");
-    words.nth(1).unwrap_or_default().trim_end_matches([',', '.', ':']).to_owned()
 }
 
 /// What belongs to no rotation in flight.

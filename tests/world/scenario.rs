@@ -5,9 +5,9 @@ use std::{cell::RefCell, collections::BTreeMap, sync::Arc};
 use chrono::TimeDelta;
 use noderotation::{
     api::time::{Time, later, parse_annotation},
+    cli::reach,
     policy::{Policy, read},
     rotation::scene::Config,
-    surge::PlaceholderSettings,
     world::{
         fleet::{Model, NodeSpec, PoolSpec, WorkloadSpec},
         pool::PoolWorld,
@@ -24,8 +24,7 @@ pub fn begin() -> Time {
 }
 
 pub fn config() -> Config {
-    let placeholder = PlaceholderSettings { namespace: "rotation".into(), image: "pause".into(), pull_secrets: Vec::new() };
-    Config { cadence: TimeDelta::minutes(1), placeholder, rehearse: false, max_in_flight: None }
+    reach::config("rotation", TimeDelta::minutes(1))
 }
 
 /// What a world is made from.

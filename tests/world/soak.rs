@@ -12,7 +12,7 @@ use noderotation::{
     },
     cluster::Cluster,
     rotation::effect::Kind,
-    world::pool::PoolWorld,
+    world::{pool::PoolWorld, run::tick},
 };
 use serde_json::json;
 
@@ -86,7 +86,7 @@ impl Player<'_> {
             if self.door.take_changed() {
                 wake = Some(now);
             }
-            let pass = wake.map(|wake| tick(wake.max(now)));
+            let pass = wake.map(|wake| tick(begin(), self.door.config.cadence, wake.max(now)));
             let moments = [pass, self.door.next_due(), self.next_meddling(), last_start.map(|at| at.max(now))];
             let Some(next) = moments.into_iter().flatten().min().filter(|next| *next <= end) else { break };
             self.door.advance(next);
@@ -228,12 +228,6 @@ fn spoil(pool: &mut PoolWorld, kind: usize, object: Option<&String>, key: &str, 
 
 fn is_marked(pool: &PoolWorld, node: &str) -> bool {
     pool.nodes().get(node).is_some_and(|node| node.metadata.label(keys::MARKED).is_some())
-}
-
-/// Passes come at full minutes.
-fn tick(moment: Time) -> Time {
-    let behind = moment.timestamp().rem_euclid(60);
-    later(moment, TimeDelta::seconds(if behind == 0 { 0 } else { 60 - behind }))
 }
 
 /// `NODEROTATION_SEEDS`: how many (`make soak` plays more of them); `NODEROTATION_SEED`: only this one, with its log.

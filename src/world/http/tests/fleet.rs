@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{
     api::time::{Time, later, parse_annotation},
+    cli::reach,
     kube::{
         session::{Session, Terms},
         stop::Stop,
@@ -14,7 +15,6 @@ use crate::{
     pass::{PassReport, pass},
     policy::{Policy, read},
     rotation::scene::Config,
-    surge::placeholder::PlaceholderSettings,
     world::{
         fleet::{Model, NodeSpec, PoolSpec, WorkloadSpec},
         http::{
@@ -34,8 +34,7 @@ pub fn at(text: &str) -> Time {
 }
 
 pub fn config() -> Config {
-    let placeholder = PlaceholderSettings { namespace: NAMESPACE.into(), image: "pause".into(), pull_secrets: Vec::new() };
-    Config { cadence: TimeDelta::minutes(1), placeholder, rehearse: true, max_in_flight: None }
+    Config { rehearse: true, ..reach::config(NAMESPACE, TimeDelta::minutes(1)) }
 }
 
 /// A window on Wednesdays and Saturdays, two hours from two o'clock on.

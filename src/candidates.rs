@@ -1,25 +1,26 @@
 //! The census of a pool's claims and the choice of the next candidate (§5).
 
-use std::{
-    cell::RefCell,
-    collections::{BTreeMap, BTreeSet},
-};
+use std::cell::RefCell;
 
 use chrono::TimeDelta;
 
 use crate::{
     api::{
-        karpenter::{Node, NodeClaim},
+        karpenter::NodeClaim,
         keys,
         time::{Time, later},
     },
     policy::Settings,
-    rotation::{effect::retry_count, state::State},
+    rotation::effect::retry_count,
     schedule::{
         derive::{Derivation, Lifetime},
         window::Schedule,
     },
 };
+
+mod census;
+
+pub use census::{Around, Census, is_annotated};
 
 /// Where a claim stands; every claim is in exactly one bucket, the first that fits in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -95,37 +96,6 @@ pub struct Rules<'a> {
 /// `expireAfter` and `terminationGracePeriod` as they stand in a claim.
 type NodeClaimLifetime = (Option<String>, Option<String>);
 
-/// What is known of one claim before it has a bucket.
-struct Due {
-    trigger: Option<Time>,
-    is_triggered: bool,
-}
-
-/// The claims of one pool, counted and sorted.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Census {
-    /// Claims per bucket.
-    pub buckets: BTreeMap<Bucket, usize>,
-    /// The eligible ones: asked for first, then earliest deadline (none is last), then oldest, then by name.
-    pub candidates: Vec<Candidate>,
-    /// Claims whose lifetime is no longer than their lead time, by name.
-    pub short_lead: Vec<String>,
-    /// Claims past their trigger, whatever else holds them; by name.
-    pub triggered: BTreeSet<String>,
-    /// Those of them that somebody could still rotate: neither being deleted nor `expired`.
-    pub due: usize,
-    /// Those of the due ones that are opted out, by name.
-    pub opted_out: BTreeSet<String>,
-    /// When those that are eligible or in backoff were triggered: what a window that closes leaves behind.
-    pub outstanding: Vec<Time>,
-    /// The earliest deadline of a claim that isn't being deleted.
-    pub next_deadline: Option<Time>,
-    /// The largest retry count.
-    pub retry_count: u32,
-    /// The next moment at which a claim changes its bucket by time alone.
-    pub next_change: Option<Time>,
-}
-
 impl<'a> Rules<'a> {
     /// The rules under these settings.
     pub fn new(settings: &'a Settings, schedule: &'a Schedule, cadence: TimeDelta, now: Time) -> Self {
@@ -153,17 +123,12 @@ impl<'a> Rules<'a> {
         soonest(soonest(by_age(), self.chances_run_low(claim)), requested_at(claim))
     }
 
-    fn due(&self, claim: &NodeClaim) -> Due {
-        let trigger = self.trigger(claim);
-        Due { trigger, is_triggered: self.is_asked_for(claim) || trigger.is_some_and(|trigger| self.now > trigger) }
-    }
-
     /// The latest start that still ends before the claim's deadline: deadline - t_rot. `None` for never.
     pub fn latest_start(&self, claim: &NodeClaim) -> Option<Time> {
         Some(later(self.deadline(claim)?, -self.derivation(claim).t_rot))
     }
 
-    fn deadline(&self, claim: &NodeClaim) -> Option<Time> {
+    pub(crate) fn deadline(&self, claim: &NodeClaim) -> Option<Time> {
         Some(later(claim.metadata.creation_timestamp?, self.derivation(claim).expire_after?))
     }
 
@@ -182,7 +147,12 @@ impl<'a> Rules<'a> {
 
     /// Whether a claim is past its trigger, or asked for.
     pub fn is_triggered(&self, claim: &NodeClaim) -> bool {
-        self.due(claim).is_triggered
+        self.is_past(claim, self.trigger(claim))
+    }
+
+    /// Whether a claim with this trigger is past it, or asked for.
+    fn is_past(&self, claim: &NodeClaim, trigger: Option<Time>) -> bool {
+        self.is_asked_for(claim) || trigger.is_some_and(|trigger| self.now > trigger)
     }
 
     /// Whether the operator asked for this claim, from now or earlier on, whatever its age.
@@ -203,105 +173,6 @@ impl<'a> Rules<'a> {
         let until = self.schedule.next_start(failed_at).map_or(until, |opens| opens.min(until));
         (self.now < until).then_some(until)
     }
-
-    /// Takes the census. `nodes` is the metadata of the pool's Nodes, or `None` where no claim is triggered and it was
-    /// not read; `in_flight` is the anchored claim, `swept` those that this pass's sweep fails.
-    pub fn census<'c>(
-        &self,
-        claims: impl Iterator<Item = &'c NodeClaim>,
-        nodes: Option<&BTreeMap<String, Node>>,
-        in_flight: Option<&str>,
-        swept: &BTreeSet<String>,
-    ) -> Census {
-        let mut census = Census::default();
-        for claim in claims {
-            let due = self.due(claim);
-            let bucket = self.bucket(claim, due.is_triggered, nodes, in_flight, swept);
-            *census.buckets.entry(bucket).or_default() += 1;
-            self.note(&mut census, claim, &due, bucket);
-        }
-        census.candidates.sort_by(|a, b| urgency(a).cmp(&urgency(b)).then_with(|| a.claim.cmp(&b.claim)));
-        census
-    }
-
-    fn note(&self, census: &mut Census, claim: &NodeClaim, due: &Due, bucket: Bucket) {
-        let name = &claim.metadata.name;
-        let triggered_at = due.trigger;
-        if due.is_triggered {
-            census.triggered.insert(name.clone());
-            census.due += usize::from(!matches!(bucket, Bucket::Deleting | Bucket::Terminal));
-            if bucket == Bucket::OptedOut {
-                census.opted_out.insert(name.clone());
-            }
-        }
-        census.retry_count = census.retry_count.max(retry_count(&claim.metadata));
-        if claim.metadata.is_deleting() {
-            return;
-        }
-        let deadline = self.deadline(claim);
-        census.next_deadline = soonest(census.next_deadline, deadline);
-        if self.derivation(claim).is_short_lead() {
-            census.short_lead.push(name.clone());
-        }
-        if matches!(bucket, Bucket::Eligible | Bucket::InBackoff) {
-            census.outstanding.extend(triggered_at);
-        }
-        match bucket {
-            Bucket::Eligible => census.candidates.push(Candidate {
-                claim: name.clone(),
-                node: claim.node().unwrap_or_default().to_owned(),
-                created: claim.metadata.creation_timestamp.unwrap_or(self.now),
-                deadline,
-                triggered_at,
-                asked_for: self.is_asked_for(claim),
-            }),
-            // It is triggered past that instant, not at it.
-            Bucket::NotTriggered => {
-                let due = triggered_at.map(|at| later(at, TimeDelta::seconds(1)));
-                census.next_change = soonest(census.next_change, due);
-            }
-            Bucket::InBackoff => census.next_change = soonest(census.next_change, self.backoff_until(claim)),
-            _ => {}
-        }
-    }
-
-    fn bucket(
-        &self,
-        claim: &NodeClaim,
-        is_triggered: bool,
-        nodes: Option<&BTreeMap<String, Node>>,
-        in_flight: Option<&str>,
-        swept: &BTreeSet<String>,
-    ) -> Bucket {
-        let meta = &claim.metadata;
-        let state = State::of(meta);
-        if in_flight == Some(meta.name.as_str()) {
-            return Bucket::InFlight;
-        }
-        if meta.is_deleting() {
-            return Bucket::Deleting;
-        }
-        if state == State::Expired {
-            return Bucket::Terminal;
-        }
-        let node = claim.node().and_then(|node| nodes?.get(node));
-        if node.is_some_and(is_opted_out) {
-            return Bucket::OptedOut;
-        }
-        let node_is_there = claim.node().is_some() && (nodes.is_none() || node.is_some());
-        if !node_is_there || !claim.is("Ready") {
-            return Bucket::NotReady;
-        }
-        if !is_triggered {
-            return Bucket::NotTriggered;
-        }
-        let in_backoff = state == State::Failed && self.backoff_until(claim).is_some();
-        // `pending` or `draining` without the anchor is what the sweep fails.
-        if in_backoff || swept.contains(&meta.name) || matches!(state, State::Pending | State::Draining) {
-            return Bucket::InBackoff;
-        }
-        Bucket::Eligible
-    }
 }
 
 /// The order of candidates, and of pools that compete for a grant; smaller is sooner.
@@ -312,11 +183,6 @@ pub fn urgency(candidate: &Candidate) -> (bool, bool, Option<Time>, Time) {
 /// From when on the operator wants this claim rotated; unreadable is not asked for.
 fn requested_at(claim: &NodeClaim) -> Option<Time> {
     claim.metadata.stamp(keys::ROTATE_REQUESTED).time()
-}
-
-/// Whether the operator protects this Node: the value is exactly `true`, and not ours.
-fn is_opted_out(node: &Node) -> bool {
-    node.metadata.annotation(keys::DO_NOT_DISRUPT) == Some("true") && node.metadata.annotation(keys::DO_NOT_DISRUPT_OWNED) != Some("true")
 }
 
 /// `retryBackoff * 2^(retry-count - 1)`, at most 8x.

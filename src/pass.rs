@@ -13,6 +13,7 @@ use crate::{
     report::metrics::Stage,
     rotation::{
         decide::{Decision, ROUNDS, decide, decide_or_ask, schedules},
+        memory::Memory,
         scene::Config,
         step::{Assessment, Step},
         totals::Totals,
@@ -62,9 +63,10 @@ pub async fn view(cluster: &impl Cluster, config: &Config) -> Result<View, Failu
 async fn look(cluster: &impl Cluster, config: &Config) -> Result<(View, Time, Decision), Failure> {
     let mut view = cluster.load().await?;
     let schedules = schedules(&view, cluster.now());
+    let mut memory = Memory::default();
     for _ in 0..ROUNDS {
         let now = cluster.now();
-        match decide_or_ask(&view, now, config, &schedules) {
+        match decide_or_ask(&view, now, config, &schedules, &mut memory) {
             Ok(decision) => return Ok((view, now, decision)),
             Err(needs) => cluster.read(&mut view, &needs).await,
         }

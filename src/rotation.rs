@@ -12,6 +12,7 @@ pub mod effect;
 pub mod fallback;
 pub mod gates;
 pub mod governance;
+pub mod memory;
 pub mod notice;
 mod rehearsal;
 pub mod scene;

@@ -112,8 +112,11 @@ impl Performed {
     }
 
     fn see(&mut self, outcome: &Outcome) {
-        if let Outcome::Landed { after: Some(Fresh::NodePool(pool)), .. } = outcome {
-            self.totals = Totals::of(&pool.metadata).ok();
+        if let Outcome::Landed { before, after: Some(Fresh::NodePool(pool)) } = outcome {
+            let counted = pool.metadata.annotation(keys::TOTALS);
+            if !matches!(before, Some(Fresh::NodePool(before)) if before.metadata.annotation(keys::TOTALS) == counted) {
+                self.totals = Totals::of(&pool.metadata).ok();
+            }
             self.anchored = Some(pool.metadata.annotation(keys::ACTIVE_ROTATION).map(str::to_owned));
         }
     }

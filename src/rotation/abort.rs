@@ -1,18 +1,21 @@
 //! The operator's abort: the rollback of §6 before its time. Refused once the old claim drains: a deletion can't be taken
 //! back. Whoever performs it holds the Lease, so no pass advances the rotation meanwhile.
 
+use std::sync::Arc;
+
 use super::{
     advance::{Cause, rollback},
     assess,
     decide::used,
-    scene::{Config, Scene, by_pool},
+    memory::{Memory, Pool},
+    scene::{ByPool, Config, Scene},
     start::give_up,
     state::State,
     step::{Action, Step},
     sweep::sweep,
 };
 use crate::{
-    api::{karpenter::NodeClaim, time::Time},
+    api::{karpenter::NodeClaim, keys, time::Time},
     policy::resolve::governance,
     schedule::window::Schedule,
     view::{Missing, View},
@@ -26,16 +29,26 @@ pub fn abort(view: &View, now: Time, config: &Config, pool: &str) -> Result<Resu
     let Some(object) = view.pools.get(pool) else { return Ok(Err(format!("there is no NodePool {pool}"))) };
     let governance = governance(&view.policies, &object.metadata.labels);
     let policy = used(&governance);
-    let schedule = policy.map(|policy| Schedule::under(&policy.settings, now)).unwrap_or_default();
-    let claims = by_pool(view);
-    let claims: &[&NodeClaim] = claims.get(pool).map_or(&[], Vec::as_slice);
-    let (_, swept) = sweep(view, now);
+    let schedule = Arc::new(policy.map(|policy| Schedule::under(&policy.settings, now)).unwrap_or_default());
+    let mut memory = Memory::default();
+    let annotated = memory.annotated(view);
+    let by_pool = ByPool::new(view);
+    let (_, swept) = sweep(view, &annotated, now);
+    let in_flight = object.metadata.annotation(keys::ACTIVE_ROTATION);
+    let census = policy.map(|policy| {
+        memory.census(
+            &by_pool,
+            &Pool { name: pool, policy, schedule: &schedule, cadence: config.cadence, now, in_flight, swept: &swept.claims },
+        )
+    });
     let scene = Scene {
         view,
         now,
         config,
         pool: object,
-        claims,
+        by_pool: &by_pool,
+        annotated: &annotated,
+        census,
         governance: &governance,
         policy,
         schedule: &schedule,

@@ -1,5 +1,7 @@
 //! What a pass sees of a pool, before it decides anything: census, derivation, findings, gates.
 
+use std::sync::Arc;
+
 use super::{
     broken, gates,
     notice::{Notice, Regarding},
@@ -13,7 +15,6 @@ use crate::{
         keys,
         meta::Stamp,
     },
-    candidates::Census,
     policy::{Policy, resolve::Governance},
     rotation::state::State,
     schedule::{
@@ -32,12 +33,15 @@ pub fn assess(scene: &Scene<'_>) -> Result<Assessment, Missing> {
         in_flight: scene.anchor().map(|claim| in_flight(scene, claim)),
         ..Assessment::default()
     };
-    let Some(policy) = scene.policy else { return Ok(assessment) };
-    let census = census(scene)?;
+    let Some((policy, census)) = scene.policy.zip(scene.census) else { return Ok(assessment) };
+    if !census.triggered.is_empty() {
+        // The census has looked at them where they are known.
+        scene.view.nodes_of_pool(scene.name())?;
+    }
     let template = &scene.pool.spec.template.spec;
     let lifetime = Lifetime { expire_after: template.expire_after(), grace: template.grace() };
     let derivation = Derivation::of(&policy.settings, scene.schedule, lifetime, scene.config.cadence);
-    let mut findings = findings(policy, scene.schedule, scene.pool, scene.claims.len(), &derivation);
+    let mut findings = findings(policy, scene.schedule, scene.pool, census.claims(), &derivation);
     findings.extend(all_opted_out(scene.pool, census.due, &census.opted_out));
     findings.extend(blackouts(scene, policy));
     assessment.governed = true;
@@ -51,22 +55,13 @@ pub fn assess(scene: &Scene<'_>) -> Result<Assessment, Missing> {
     assessment.window = scene.schedule.open_at(scene.now);
     assessment.next_window = scene.schedule.next_start(scene.now);
     assessment.short_lead = census.short_lead.len();
-    assessment.next_deadline = census.next_deadline;
-    assessment.retry_count = census.retry_count;
-    assessment.next_change = census.next_change;
-    assessment.outstanding = census.outstanding;
-    assessment.census = census.buckets;
-    assessment.candidates = census.candidates;
+    assessment.next_deadline = census.next_deadline();
+    assessment.retry_count = census.retry_count();
+    assessment.next_change = census.next_change();
+    assessment.outstanding = Arc::clone(&census.outstanding);
+    assessment.census = census.buckets.clone();
+    assessment.candidates = Arc::clone(&census.candidates);
     Ok(assessment)
-}
-
-/// The census; Node metadata is read only where a claim is triggered.
-pub fn census(scene: &Scene<'_>) -> Result<Census, Missing> {
-    let Some(policy) = scene.policy else { return Ok(Census::default()) };
-    let rules = scene.rules(&policy.settings);
-    let any_triggered = scene.claims.iter().any(|claim| rules.is_triggered(claim));
-    let nodes = if any_triggered { Some(scene.view.nodes_of_pool(scene.name())?) } else { None };
-    Ok(rules.census(scene.claims.iter().copied(), nodes, scene.anchor(), &scene.swept.claims))
 }
 
 /// Claims that a blackout leaves too few chances.
@@ -75,7 +70,7 @@ fn blackouts(scene: &Scene<'_>, policy: &Policy) -> Option<Finding> {
         return None;
     }
     let rules = scene.rules(&policy.settings);
-    let alive = scene.claims.iter().filter(|claim| !claim.metadata.is_deleting());
+    let alive = scene.claims().iter().filter(|claim| !claim.metadata.is_deleting());
     let claims = alive.filter_map(|claim| Some((claim.metadata.name.as_str(), rules.latest_start(claim)?)));
     blackout_cuts_chances(scene.schedule, policy.settings.min_rotation_chances, scene.now, scene.config.cadence, claims)
 }
@@ -129,15 +124,15 @@ pub fn conditions(scene: &Scene<'_>, assessment: &Assessment) -> Vec<Notice> {
         );
         notices.push(Notice::new(Reason::FreezeUnreadable, scene.regarding(), pool, message));
     }
-    notices.extend(broken::notices(scene));
+    notices.extend(broken::notices(scene, &assessment.totals));
     notices.extend(short_lead(scene));
     notices
 }
 
 fn short_lead(scene: &Scene<'_>) -> Vec<Notice> {
-    let Some(policy) = scene.policy else { return Vec::new() };
+    let Some((policy, census)) = scene.policy.zip(scene.census) else { return Vec::new() };
     let rules = scene.rules(&policy.settings);
-    let short = scene.claims.iter().filter(|claim| !claim.metadata.is_deleting()).filter_map(|claim| {
+    let short = census.short_lead.iter().filter_map(|name| scene.claim(name)).filter_map(|claim| {
         let derivation = rules.derivation(claim);
         let (lifetime, lead) = (derivation.expire_after?, derivation.lead_time?);
         derivation.is_short_lead().then(|| {

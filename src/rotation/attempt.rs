@@ -43,23 +43,23 @@ pub fn surge(scene: &Scene<'_>, policy: &Policy, claim: &NodeClaim) -> Result<Re
         (node, pods, nodes) => return Err(merge([node.err(), pods.err(), nodes.err()])),
     };
     let Some(node) = node else { return Ok(Err(format!("Node {name} of NodeClaim {} is gone", claim.metadata.name))) };
-    let rules = scene.rules(&policy.settings);
-    let due: Vec<&Node> =
-        scene.claims.iter().filter(|claim| rules.is_triggered(claim)).filter_map(|claim| nodes.get(claim.node()?)).collect();
+    let triggered = scene.census.iter().flat_map(|census| &census.triggered);
+    let due: Vec<&Node> = triggered.filter_map(|name| nodes.get(scene.claim(name)?.node()?)).collect();
     Ok(fit(scene, policy, claim, node, pods, &due).map_err(|error| error.to_string()))
 }
 
 fn fit(scene: &Scene<'_>, policy: &Policy, claim: &NodeClaim, node: &Node, pods: &[Pod], due: &[&Node]) -> Result<Surge, SurgeError> {
     let reservation = if policy.settings.whole_node_reservation { Reservation::WholeNode } else { Reservation::Pods };
     let clamp = surge::request_for(reservation, scene.pool, claim, node, pods)?;
-    let shortfall: Vec<String> = surge::headroom(scene.pool, &clamp.request, scene.claims.len())?.iter().map(ToString::to_string).collect();
+    let shortfall: Vec<String> =
+        surge::headroom(scene.pool, &clamp.request, scene.claims().len())?.iter().map(ToString::to_string).collect();
     let settings = &policy.settings;
     let affinity = surge::affinity(scene.pool, claim, node, &settings.required, &settings.preferred, due.iter().copied());
     let pod = surge::placeholder(&scene.config.placeholder, scene.pool, &claim.metadata.name, &clamp.request, affinity.node_affinity);
     let mut notices = clamp_notices(scene, claim, &clamp);
     notices.extend(affinity.dropped.iter().map(|dropped| requirement_dropped(scene, claim, dropped)));
     if shortfall.is_empty() {
-        let doubts = surge::doubts(scene.pool, &clamp.request, scene.claims.iter().copied())?;
+        let doubts = surge::doubts(scene.pool, &clamp.request, scene.claims())?;
         notices.extend(headroom_doubtful(scene, &doubts));
     }
     Ok(Surge { pod: Box::new(pod), shortfall: (!shortfall.is_empty()).then(|| shortfall.join("; ")), notices })

@@ -11,20 +11,21 @@ use crate::api::{
 const POOL_STAMPS: [&str; 3] = [keys::DRAINING_AT, keys::LAST_FAILURE_AT, keys::LAST_ROTATION_AT];
 const CLAIM_STAMPS: [&str; 2] = [keys::STARTED_AT, keys::FAILED_AT];
 
-/// One Warning per annotation of the pool or of its claims that can't be used.
-pub fn notices(scene: &Scene<'_>) -> Vec<Notice> {
+/// One Warning per annotation of the pool or of its claims that can't be used. `totals` are the pool's as they were read.
+pub fn notices(scene: &Scene<'_>, totals: &Totals) -> Vec<Notice> {
     if scene.policy.is_none() && scene.anchor().is_none() {
         return Vec::new();
     }
     let pool = &scene.pool.metadata;
     let mut broken: Vec<(&Meta, &str, &str)> = stamps(scene, pool, &POOL_STAMPS);
-    if Totals::of(pool).is_err() {
+    // What can't be read restarts at zero.
+    if *totals == Totals::default() && Totals::of(pool).is_err() {
         broken.push((pool, keys::TOTALS, "the totals restart at zero"));
     }
     if pool.annotation(keys::SURGE_WAIT).is_some_and(|wait| parse_duration(wait).is_none()) {
         broken.push((pool, keys::SURGE_WAIT, "the histogram loses this sample"));
     }
-    for claim in scene.claims {
+    for claim in scene.annotated.iter().filter(|claim| claim.pool() == Some(scene.name())) {
         let meta = &claim.metadata;
         broken.extend(stamps(scene, meta, &CLAIM_STAMPS));
         if meta.stamp(keys::ROTATE_REQUESTED) == Stamp::Unreadable {

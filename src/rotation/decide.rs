@@ -8,14 +8,15 @@ use std::{
 
 use super::{
     advance, assess, complete, fallback, governance,
-    scene::{Config, Scene, by_pool},
+    memory::{Memory, Pool},
+    scene::{ByPool, Config, Scene},
     start,
     step::{Action, Assessment, Gate, Planned, Step},
     sweep::sweep,
     windows,
 };
 use crate::{
-    api::{karpenter::NodeClaim, keys, time::Time},
+    api::{keys, time::Time},
     candidates::{Candidate, urgency},
     policy::{
         Policy,
@@ -46,7 +47,7 @@ pub fn schedules(view: &View, now: Time) -> Schedules {
 
 /// The facts that the steps still want. Reading them and asking again ends after at most [`ROUNDS`] rounds.
 pub fn needs(view: &View, now: Time, config: &Config) -> BTreeSet<Need> {
-    wanted(view, &results(view, now, config, &schedules(view, now)).1)
+    wanted(view, &results(view, now, config, &schedules(view, now), &mut Memory::default()).1)
 }
 
 /// How many rounds of [`needs`] a pass reads.
@@ -54,15 +55,21 @@ pub const ROUNDS: usize = 4;
 
 /// Decides the whole pass.
 pub fn decide(view: &View, now: Time, config: &Config) -> Decision {
-    decision(view, config, results(view, now, config, &schedules(view, now)))
+    decision(view, config, results(view, now, config, &schedules(view, now), &mut Memory::default()))
 }
 
-/// Decides the whole pass, or says what else there is to read first.
+/// Decides the whole pass, or says what else there is to read first. `memory` is that of the decisions before on this View.
 ///
 /// # Errors
 /// The facts that the steps still want, as [`needs`].
-pub fn decide_or_ask(view: &View, now: Time, config: &Config, schedules: &Schedules) -> Result<Decision, BTreeSet<Need>> {
-    let results = results(view, now, config, schedules);
+pub fn decide_or_ask(
+    view: &View,
+    now: Time,
+    config: &Config,
+    schedules: &Schedules,
+    memory: &mut Memory,
+) -> Result<Decision, BTreeSet<Need>> {
+    let results = results(view, now, config, schedules, memory);
     let wanted = wanted(view, &results.1);
     if wanted.is_empty() { Ok(decision(view, config, results)) } else { Err(wanted) }
 }
@@ -148,20 +155,38 @@ fn in_flight(view: &View) -> usize {
     view.pools.values().filter(|pool| pool.metadata.annotation(keys::ACTIVE_ROTATION).is_some()).count()
 }
 
-fn results(view: &View, now: Time, config: &Config, schedules: &Schedules) -> Results {
-    let (effects, swept) = sweep(view, now);
+fn results(view: &View, now: Time, config: &Config, schedules: &Schedules, memory: &mut Memory) -> Results {
+    let annotated = memory.annotated(view);
+    let (effects, swept) = sweep(view, &annotated, now);
     let in_flight = in_flight(view);
-    let claims = by_pool(view);
-    let never = Schedule::default();
-    let results = view.pools.iter().map(|(name, pool)| {
+    let by_pool = ByPool::new(view);
+    let never = Arc::default();
+    let mut results = BTreeMap::new();
+    for (name, pool) in &view.pools {
         let governance = resolve(&view.policies, &pool.metadata.labels);
         let policy = used(&governance);
-        let schedule = policy.and_then(|policy| schedules.get(&policy.name)).map_or(&never, Arc::as_ref);
-        let claims: &[&NodeClaim] = claims.get(name.as_str()).map_or(&[], Vec::as_slice);
-        let scene = Scene { view, now, config, pool, claims, governance: &governance, policy, schedule, swept: &swept, in_flight };
-        (name.clone(), guarded(&scene))
-    });
-    let results = results.collect();
+        let schedule = policy.and_then(|policy| schedules.get(&policy.name)).unwrap_or(&never);
+        let anchor = pool.metadata.annotation(keys::ACTIVE_ROTATION);
+        let census = policy.map(|policy| {
+            let pool = Pool { name, policy, schedule, cadence: config.cadence, now, in_flight: anchor, swept: &swept.claims };
+            memory.census(&by_pool, &pool)
+        });
+        let scene = Scene {
+            view,
+            now,
+            config,
+            pool,
+            by_pool: &by_pool,
+            annotated: &annotated,
+            census,
+            governance: &governance,
+            policy,
+            schedule,
+            swept: &swept,
+            in_flight,
+        };
+        results.insert(name.clone(), guarded(&scene));
+    }
     (effects, results)
 }
 

@@ -1,6 +1,8 @@
 //! Rehearsal (§2): before anything is touched, the API server is asked by dry run whether it would agree to all that a
 //! start does, the deletion at its end included.
 
+use std::sync::Arc;
+
 use super::{
     attempt::Surge,
     effect::{Effect, Fresh},
@@ -42,11 +44,12 @@ pub fn leave_out_unwritable(scene: &Scene<'_>, assessment: &mut Assessment) -> R
     if refused == 0 {
         return Ok(());
     }
+    let candidates = Arc::make_mut(&mut assessment.candidates);
     if refused == unwritable.len() {
-        assessment.candidates.clear();
+        candidates.clear();
     } else {
         let mut refused = unwritable.into_iter();
-        assessment.candidates.retain(|_| !refused.next().unwrap_or(false));
+        candidates.retain(|_| !refused.next().unwrap_or(false));
     }
     *assessment.census.entry(Bucket::Unwritable).or_default() += refused;
     if let Some(eligible) = assessment.census.get_mut(&Bucket::Eligible) {

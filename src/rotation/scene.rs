@@ -1,6 +1,9 @@
 //! One pool's part of the View, with what follows from its policy: what every state of the machine looks at.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    cell::OnceCell,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use chrono::TimeDelta;
 use k8s_openapi::api::core::v1::Pod;
@@ -17,7 +20,7 @@ use crate::{
         meta::Stamp,
         time::{Time, later},
     },
-    candidates::Rules,
+    candidates::{Census, Rules},
     policy::{Policy, Settings, resolve::Governance},
     schedule::window::Schedule,
     surge::placeholder::{PlaceholderSettings, claim_of},
@@ -56,8 +59,12 @@ pub struct Scene<'a> {
     pub config: &'a Config,
     /// The pool.
     pub pool: &'a NodePool,
-    /// Its claims.
-    pub claims: &'a [&'a NodeClaim],
+    /// The claims of all pools.
+    pub by_pool: &'a (dyn Claims + 'a),
+    /// Those claims that carry an annotation of ours, by name.
+    pub annotated: &'a [&'a NodeClaim],
+    /// The census of this pool's claims, where a policy governs it.
+    pub census: Option<&'a Census>,
     /// Who governs it.
     pub governance: &'a Governance<'a>,
     /// The policy whose fields are used: the governing one, or the first of those that tie.
@@ -89,6 +96,11 @@ impl<'a> Scene<'a> {
     /// Whether the anchored rotation has no surge.
     pub fn is_fallback(&self) -> bool {
         self.pool.metadata.annotation(keys::ROTATION_MODE) == Some(keys::MODE_FORCEFUL_FALLBACK)
+    }
+
+    /// The pool's claims, by name.
+    pub fn claims(&self) -> &'a [&'a NodeClaim] {
+        self.by_pool.of(self.name())
     }
 
     /// A claim of this pool.
@@ -149,13 +161,37 @@ pub fn restore(node: &str, claim: &str) -> Planned {
     Planned::new(Effect::Restore { node: node.into(), owner: Owner::Claim(claim.into()) }).gone_is_fine()
 }
 
-/// Claims by their pool.
-pub fn by_pool(view: &View) -> BTreeMap<&str, Vec<&NodeClaim>> {
-    let mut pools: BTreeMap<&str, Vec<&NodeClaim>> = BTreeMap::new();
-    for claim in view.claims.values() {
-        if let Some(pool) = claim.pool() {
-            pools.entry(pool).or_default().push(claim);
-        }
+/// The claims of all pools.
+pub trait Claims {
+    /// Those of a pool, by name.
+    fn of(&self, pool: &str) -> &[&NodeClaim];
+}
+
+/// The claims of a View by their pool, brought together when somebody asks.
+pub struct ByPool<'a> {
+    /// The View.
+    pub view: &'a View,
+    pools: OnceCell<BTreeMap<&'a str, Vec<&'a NodeClaim>>>,
+}
+
+impl<'a> ByPool<'a> {
+    /// Of this View.
+    pub fn new(view: &'a View) -> Self {
+        Self { view, pools: OnceCell::new() }
     }
-    pools
+}
+
+impl Claims for ByPool<'_> {
+    fn of(&self, pool: &str) -> &[&NodeClaim] {
+        let pools = self.pools.get_or_init(|| {
+            let mut pools: BTreeMap<&str, Vec<&NodeClaim>> = BTreeMap::new();
+            for claim in self.view.claims.values() {
+                if let Some(pool) = claim.pool() {
+                    pools.entry(pool).or_default().push(claim);
+                }
+            }
+            pools
+        });
+        pools.get(pool).map_or(&[], Vec::as_slice)
+    }
 }

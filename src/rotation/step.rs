@@ -1,6 +1,6 @@
 //! A step: what a pool looked like, what is to be done in order, and what is told when it lands.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
     effect::{Effect, Outcome},
@@ -146,9 +146,9 @@ pub struct Assessment {
     /// Claims per bucket.
     pub census: BTreeMap<Bucket, usize>,
     /// Eligible candidates, in order.
-    pub candidates: Vec<Candidate>,
+    pub candidates: Arc<Vec<Candidate>>,
     /// When the claims that are eligible or in backoff were triggered.
-    pub outstanding: Vec<Time>,
+    pub outstanding: Arc<Vec<Time>>,
     /// The derivation for the pool's template.
     pub derivation: Option<Derivation>,
     /// Findings on the pool.

@@ -21,15 +21,16 @@ use crate::{
     view::View,
 };
 
-/// What the sweep does, in order, and what the steps have to know of it.
-pub fn sweep(view: &View, now: Time) -> (Vec<Planned>, Swept) {
+/// What the sweep does, in order, and what the steps have to know of it. `annotated` are the claims that carry an annotation
+/// of ours.
+pub fn sweep(view: &View, annotated: &[&NodeClaim], now: Time) -> (Vec<Planned>, Swept) {
     let anchored: BTreeSet<String> =
         view.pools.values().filter_map(|pool| pool.metadata.annotation(keys::ACTIVE_ROTATION).map(str::to_owned)).collect();
     let mut effects = Vec::new();
     let mut swept = Swept::default();
     placeholders(view, &anchored, &mut effects, &mut swept);
     nodes(view, &anchored, &mut effects);
-    claims(view, &anchored, now, &mut effects, &mut swept);
+    claims(view, annotated, &anchored, now, &mut effects, &mut swept);
     pools(view, &mut effects);
     (effects, swept)
 }
@@ -81,8 +82,8 @@ fn nodes(view: &View, anchored: &BTreeSet<String>, effects: &mut Vec<Planned>) {
     }
 }
 
-fn claims(view: &View, anchored: &BTreeSet<String>, now: Time, effects: &mut Vec<Planned>, swept: &mut Swept) {
-    for claim in view.claims.values() {
+fn claims(view: &View, annotated: &[&NodeClaim], anchored: &BTreeSet<String>, now: Time, effects: &mut Vec<Planned>, swept: &mut Swept) {
+    for claim in annotated {
         let name = &claim.metadata.name;
         let Some(pool) = claim.pool().filter(|_| !anchored.contains(name)) else { continue };
         match State::of(&claim.metadata) {

@@ -81,9 +81,11 @@ pub fn headroom(pool: &NodePool, request: &Resources, claims: usize) -> Result<V
 ///
 /// # Errors
 /// As [`headroom`].
-pub fn doubts<'a>(pool: &NodePool, request: &Resources, claims: impl IntoIterator<Item = &'a NodeClaim>) -> Result<Vec<Doubt>, SurgeError> {
-    let claims: Vec<&NodeClaim> = claims.into_iter().collect();
+pub fn doubts<'a>(pool: &NodePool, request: &Resources, claims: &[&'a NodeClaim]) -> Result<Vec<Doubt>, SurgeError> {
     let remainders = remainders(pool, claims.len())?;
+    if remainders.is_empty() {
+        return Ok(Vec::new());
+    }
     let capacity = |claim: &&'a NodeClaim| Some((Resources::from_raw(&claim.status.capacity).ok()?, &claim.metadata.name));
     let mut holders: Vec<(Resources, &String)> =
         claims.iter().filter_map(capacity).filter(|(capacity, _)| !capacity.0.is_empty() && request.fits(capacity)).collect();
@@ -150,7 +152,7 @@ mod tests {
             serde_json::from_value(json!({"metadata": {"name": format!("web-{index}")}, "status": {"capacity": capacity}})).unwrap()
         };
         let claims: Vec<NodeClaim> = capacities.iter().enumerate().map(claim).collect();
-        doubts(&pool(limits, used), &request("2"), &claims).unwrap().iter().map(ToString::to_string).collect()
+        doubts(&pool(limits, used), &request("2"), &claims.iter().collect::<Vec<_>>()).unwrap().iter().map(ToString::to_string).collect()
     }
 
     /// Case C04.

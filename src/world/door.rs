@@ -68,6 +68,7 @@ impl PoolWorld {
                 }
             }
             Kind::NodeClaim => {
+                self.memory.changed(name);
                 if let Some(claim) = self.view.claims.get_mut(name) {
                     merge_meta(&mut claim.metadata, patch, serial);
                 }

@@ -86,6 +86,7 @@ impl PoolWorld {
         if let Some(deadline) = object.deadline() {
             self.at(deadline, Due::Expire(id));
         }
+        self.memory.changed(&claim);
         self.view.claims.insert(claim.clone(), object);
         self.host_of.insert(claim.clone(), id);
         self.host_of.insert(node.clone(), id);
@@ -128,6 +129,7 @@ impl PoolWorld {
         let kinds =
             [("Launched", Stage::Launched), ("Registered", Stage::Registered), ("Initialized", Stage::Ready), ("Ready", Stage::Ready)];
         let usable = allocatable(host.capacity);
+        self.memory.changed(&host.claim);
         if let Some(claim) = self.view.claims.get_mut(&host.claim) {
             claim.status.conditions = kinds.iter().map(|(kind, from)| condition(kind, stage >= *from)).collect();
             claim.status.node_name = (stage >= Stage::Registered).then(|| host.node.clone());
@@ -298,6 +300,7 @@ impl PoolWorld {
         let serial = self.next();
         let now = self.now;
         let mut grace = None;
+        self.memory.changed(&host.claim);
         if let Some(claim) = self.view.claims.get_mut(&host.claim) {
             claim.metadata.deletion_timestamp = Some(now);
             claim.metadata.resource_version = serial.to_string();
@@ -388,6 +391,7 @@ impl PoolWorld {
         }
         self.host_of.remove(&host.claim);
         self.host_of.remove(&host.node);
+        self.memory.changed(&host.claim);
         self.view.claims.remove(&host.claim);
         self.view.marked.remove(&host.node);
         Arc::make_mut(&mut self.nodes).remove(&host.node);

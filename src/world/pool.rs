@@ -26,6 +26,7 @@ use crate::{
         time::{Time, later},
     },
     policy::Policy,
+    rotation::memory::Memory,
     schedule::window::Occurrence,
     view::View,
 };
@@ -54,9 +55,9 @@ pub struct PoolWorld {
     pub(super) spec: PoolSpec,
     pub(super) model: Arc<Model>,
     pub(super) provisioning: bool,
+    /// What the passes' decisions have in common; told of every change of a claim or its Node.
+    pub(super) memory: Memory,
     pub(super) room_changed: bool,
-    /// Whether the last pass had to know the pool's Nodes.
-    pub(super) nodes_wanted: bool,
     agenda: BinaryHeap<Reverse<(Time, u64, Due)>>,
     pub(super) rng: Pcg64Mcg,
     serial: u64,
@@ -107,8 +108,8 @@ impl PoolWorld {
             workloads: Vec::new(),
             model,
             provisioning: false,
+            memory: Memory::default(),
             room_changed: false,
-            nodes_wanted: false,
             agenda: BinaryHeap::new(),
             rng: Pcg64Mcg::from_seed(bytes),
             serial: 0,
@@ -241,6 +242,7 @@ impl PoolWorld {
         }
         if let Some(host) = self.host_of.get(name).and_then(|id| self.hosts.get_mut(id)) {
             host.cordoned = node.spec.unschedulable;
+            self.memory.changed(&host.claim);
         }
         if let Some(id) = self.host_of.get(name).copied() {
             self.emptied(id);

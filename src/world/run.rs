@@ -16,6 +16,7 @@ use crate::{
     policy::Policy,
     rotation::{
         decide::{Decision, ROUNDS, Schedules, decide, decide_or_ask},
+        memory::Memory,
         scene::Config,
     },
     schedule::window::Schedule,
@@ -141,20 +142,31 @@ fn pass_once(world: &RefCell<PoolWorld>, passes: &Passes) -> Option<Time> {
     wake
 }
 
+/// What is remembered must never change what is decided.
+fn is_as_without_memory(world: &PoolWorld, config: &Config, schedules: &Schedules, decided: &Decision) -> bool {
+    decide_or_ask(&world.view, world.now, config, schedules, &mut Memory::default()).is_ok_and(|anew| anew == *decided)
+}
+
 fn decided(world: &mut PoolWorld, passes: &Passes) -> Decision {
     let config = &passes.config;
     let schedules = passes.calendar.at(&world.view, world.now);
     let mut facts = Facts::default();
     // What the last pass wanted to know first, this one will want to know too.
-    let nodes = Need::NodesOfPool(world.name.clone());
-    if std::mem::take(&mut world.nodes_wanted) {
-        world.answer(&nodes, &mut facts);
+    let mut memory = std::mem::take(&mut world.memory);
+    if memory.knows_nodes(&world.name) {
+        world.answer(&Need::NodesOfPool(world.name.clone()), &mut facts);
     }
     world.view.facts = facts;
     let mut decision = None;
     for _ in 0..ROUNDS {
-        match decide_or_ask(&world.view, world.now, config, &schedules) {
+        match decide_or_ask(&world.view, world.now, config, &schedules, &mut memory) {
             Ok(decided) => {
+                debug_assert!(
+                    is_as_without_memory(world, config, &schedules, &decided),
+                    "{} at {}: a change was not told",
+                    world.name,
+                    world.now
+                );
                 decision = Some(decided);
                 break;
             }
@@ -162,12 +174,12 @@ fn decided(world: &mut PoolWorld, passes: &Passes) -> Decision {
                 // The answers of the last round count as well: the decision below is made with them.
                 let mut facts = std::mem::take(&mut world.view.facts);
                 needs.iter().for_each(|need| world.answer(need, &mut facts));
-                world.nodes_wanted |= facts.nodes_of_pool.contains_key(&world.name);
                 world.view.facts = facts;
             }
         }
     }
     let decision = decision.unwrap_or_else(|| decide(&world.view, world.now, config));
     world.view.facts = Facts::default();
+    world.memory = memory;
     decision
 }

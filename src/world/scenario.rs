@@ -225,6 +225,7 @@ impl PoolWorld {
             self.add_workload_on(workload.clone(), nodes);
         }
         for words in &pool.words {
+            self.memory.changed(&words.claim);
             let node = self.view.claims.get_mut(&words.claim).and_then(|claim| {
                 claim.metadata.annotations.extend(words.on_claim.clone());
                 claim.node().map(str::to_owned)

@@ -62,7 +62,8 @@ pub fn pending(scene: &Scene<'_>, policy: &Policy, assessment: Assessment, claim
             Ok(step.waiting(format!("the placeholder is bound to Node {node} and not Running: {why}")))
         }
         PlaceholderState::Running { node } => {
-            let leaving = surge::induced(scene.claims.iter().copied(), scene.name(), &node).is_some_and(|host| host.metadata.is_deleting());
+            let leaving =
+                surge::induced(scene.claims().iter().copied(), scene.name(), &node).is_some_and(|host| host.metadata.is_deleting());
             if leaving && claim.node() != Some(&node) {
                 return Ok(step.waiting(NotReady::HostLeaving { node }.to_string()));
             }
@@ -83,7 +84,7 @@ fn started(now: Time, claim: &Meta) -> Time {
 
 /// The claim whose Node the placeholder is bound to.
 fn induced<'a>(scene: &Scene<'a>, claim: &NodeClaim, state: &PlaceholderState) -> Option<&'a NodeClaim> {
-    let induced = surge::induced(scene.claims.iter().copied(), scene.name(), state.node()?);
+    let induced = surge::induced(scene.claims().iter().copied(), scene.name(), state.node()?);
     induced.filter(|induced| induced.metadata.name != claim.metadata.name)
 }
 
@@ -125,7 +126,7 @@ fn to_draining(scene: &Scene<'_>, claim: &NodeClaim, host: &str, started: Time, 
     // Karpenter may name the Node in its claim later than the placeholder runs on it; then the Node's own age tells. Stamps
     // have whole seconds, so one of the same second came for us.
     let of_node = || scene.view.facts.nodes.get(host).and_then(|node| node.as_ref()?.metadata.creation_timestamp);
-    let brought = surge::induced(scene.claims.iter().copied(), scene.name(), host);
+    let brought = surge::induced(scene.claims().iter().copied(), scene.name(), host);
     let came = brought.map_or_else(of_node, |claim| claim.metadata.creation_timestamp).is_some_and(|created| created >= started);
     let path = if came { SurgePath::Provisioned } else { SurgePath::Absorbed };
     step.action = Action {
@@ -176,7 +177,7 @@ pub fn rollback(scene: &Scene<'_>, assessment: Assessment, claim: &NodeClaim, ca
     let induced = noted.or_else(|| induced(scene, claim, &state)).filter(|induced| induced.metadata.name != *name);
     let is_induced = |came: &NodeClaim| induced.is_some_and(|induced| induced.metadata.name == came.metadata.name);
     let is_unready = |came: &NodeClaim| came.is("Registered") && !came.is("Initialized");
-    let came = scene.claims.iter().filter(|came| surge::came_after(came, started) && !came.metadata.is_deleting());
+    let came = scene.claims().iter().filter(|came| surge::came_after(came, started) && !came.metadata.is_deleting());
     let came = came.filter(|came| is_induced(came) || is_unready(came)).filter_map(|came| Some((*came, came.node()?)));
     let came: Vec<(&NodeClaim, &str)> = came.collect();
     // Asked for together: there are few rounds, and any number of claims.

@@ -23,7 +23,7 @@ pub(super) fn judge(effect: &Effect, node: &Node) -> Verdict {
 
 /// Whether the Node carries anything of ours.
 pub fn is_marked(node: &Meta) -> bool {
-    node.label(keys::MARKED).is_some() || MARKS.iter().any(|key| node.annotation(key).is_some())
+    node.annotations.keys().any(|key| MARKS.contains(&key.as_str())) || node.label(keys::MARKED).is_some()
 }
 
 fn belongs_to(meta: &Meta, claim: &str) -> Option<Verdict> {

@@ -40,7 +40,7 @@ async fn counters_equal_the_audit_log_whatever_is_lost_on_the_way() {
     proxy.calm();
     settle(&passes).await;
 
-    let told = Told::by_audit_log(&std::fs::read_to_string(passes.plane.audit_log()).unwrap());
+    let told = Told::by_audit_log(&std::fs::read_to_string(passes.plane.audit_log()).unwrap(), |_, _| false);
     println!("{told:?}");
     let mut counted = Told::default();
     for pool in QUICK.into_iter().chain([SLOW]) {
@@ -113,18 +113,26 @@ impl Told {
 
     /// Success: a claim that we marked as draining and deleted. Failure: each time a claim was stored as failed with one
     /// retry more. Expired: a claim that we found deleted by others.
-    pub fn by_audit_log(log: &str) -> Self {
+    ///
+    /// Of a request whose client died before it had its answer the log says 504, whether it was stored or not:
+    /// `stored_unanswered` tells, by the claim and the log's entry.
+    pub fn by_audit_log(log: &str, stored_unanswered: impl Fn(&str, &Value) -> bool) -> Self {
         let (mut draining, mut deleted, mut expired, mut told) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new(), Self::default());
         for pool in QUICK.into_iter().chain([SLOW]) {
             told.add(pool, 0, 0, 0);
         }
         for line in log.lines() {
             let event: Value = serde_json::from_str(line).unwrap();
-            let stored = event["responseStatus"]["code"] == 200 && !event["requestURI"].as_str().unwrap().contains("dryRun=All");
-            if event["user"]["username"] != US || event["objectRef"]["resource"] != "nodeclaims" || !stored {
+            let tried = event["requestURI"].as_str().unwrap().contains("dryRun=All");
+            if event["user"]["username"] != US || event["objectRef"]["resource"] != "nodeclaims" || tried {
                 continue;
             }
             let Some(claim) = event["objectRef"]["name"].as_str().map(str::to_owned) else { continue };
+            match event["responseStatus"]["code"].as_u64() {
+                Some(200) => {}
+                Some(504) if stored_unanswered(&claim, &event) => {}
+                _ => continue,
+            }
             let annotations = &event["requestObject"]["metadata"]["annotations"];
             let tried = event["requestObject"]["dryRun"].is_array();
             match (event["verb"].as_str().unwrap(), annotations["noderotation.io/state"].as_str()) {

@@ -19,7 +19,7 @@ use crate::{
     candidates::{Candidate, urgency},
     policy::{
         Policy,
-        resolve::{Governance, governance as resolve},
+        resolve::{Governance, Resolver},
     },
     schedule::window::Schedule,
     view::{Missing, Need, View},
@@ -152,9 +152,10 @@ fn results(view: &View, now: Time, config: &Config, schedules: &Schedules) -> Re
     let (effects, swept) = sweep(view, now);
     let in_flight = in_flight(view);
     let claims = by_pool(view);
+    let resolver = Resolver::of(&view.policies);
     let never = Schedule::default();
     let results = view.pools.iter().map(|(name, pool)| {
-        let governance = resolve(&view.policies, &pool.metadata.labels);
+        let governance = resolver.governance(&pool.metadata.labels);
         let policy = used(&governance);
         let schedule = policy.and_then(|policy| schedules.get(&policy.name)).map_or(&never, Arc::as_ref);
         let claims: &[&NodeClaim] = claims.get(name.as_str()).map_or(&[], Vec::as_slice);

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod blackout;
+mod bodies;
 mod c01;
 mod c04;
 mod c06;

@@ -18,6 +18,7 @@ mod c19;
 mod c21;
 mod c23;
 mod fleet;
+mod idle;
 mod program;
 mod server;
 mod t_program;

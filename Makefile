@@ -32,7 +32,7 @@ ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 
 .PHONY: help
 help: ## Say what can be made
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: test
 test: tools ## Build what is missing and run everything: lints, tests, tests on a real control plane
@@ -47,9 +47,15 @@ demo: ## Watch real Karpenter replace simulated Nodes, for about three minutes
 	@$(BUILT)/demo $(BUILT)/noderotation
 
 .PHONY: bench
-bench: ## Measure an idle pass over 100 NodeClaims and a plan over 1,000, beside clients that only list, and simulated months
+bench: ## Measure passes over 100 NodeClaims and a plan over 1,000, beside clients that only list, and simulated months
 	@tests/tools/build
-	@cargo bench --workspace --bench idle --bench plan --bench world
+	@cargo bench --workspace --bench cost -- --sizes 100
+	@cargo bench --workspace --bench plan --bench world
+
+.PHONY: bench-cluster
+bench-cluster: ## Measure passes over 100, 1,000 and 5,000 NodeClaims with 50,000 Pods, and draw docs/cost.svg
+	@tests/tools/build
+	@cargo bench --workspace --bench cost -- --svg docs/cost.svg
 
 .PHONY: soak
 soak: ## Play SEEDS=2000 embedded worlds with faults and operators; SEED=N repeats one of them, with its log

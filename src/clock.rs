@@ -49,6 +49,13 @@ impl Clock {
         self.reading().of_server
     }
 
+    /// Says in the log that no answer has told the time, where it is so.
+    pub fn warn_if_local(&self) {
+        if !self.is_of_server() {
+            tracing::warn!("the API server's answers carry no Date: the local clock is used");
+        }
+    }
+
     /// Learns from a `Date` header. The first one counts whatever the local clock says; later ones only move it forward.
     /// A header that can't be read is as none.
     pub fn hear(&self, date: &str) {

@@ -53,6 +53,9 @@ pub enum Failure {
         /// Why it failed, with the server's words.
         why: String,
     },
+    /// The API server does not serve what a pass needs, or doesn't let us read it.
+    #[error("{0}")]
+    Preflight(String),
     /// The Lease is no longer ours: no further write.
     #[error("the Lease is lost: {0}")]
     LeaseLost(String),

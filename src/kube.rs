@@ -2,7 +2,7 @@
 //! module; what is to be done is decided elsewhere.
 //!
 //! ```text
-//! connect ─► Session (call: limits, retries, the clock) ─► preflight ─► lease ─► load / facts ─► execute, events, status
+//! connect ─► Session (call: limits, retries, the clock) ─► load / facts (preflight) ─► lease ─► execute, events, status
 //! ```
 //!
 //! Requests are raw: objects are read into the partial structs of [`crate::api::karpenter`], so a field that we don't
@@ -23,7 +23,11 @@ pub mod preflight;
 mod rehearse;
 mod resource;
 pub mod session;
+mod slim;
+mod split;
 pub mod stop;
+
+pub use list::PAGE;
 
 #[cfg(test)]
 mod fake;

@@ -1,8 +1,8 @@
 //! Make-before-break rotation of Karpenter nodes inside maintenance windows, as a one-shot pass.
 //!
 //! ```text
-//! flags, kubeconfig ─► connect ─► clock ─► preflight ─► lease ─► load ─► decide ─► execute ─► status ─► report ─► exit code
-//!                                                           (View)   (Steps)   (Outcomes)
+//! flags, kubeconfig ─► connect ─► clock ─► load ─► decide ─► lease ─► execute ─► status ─► report ─► exit code
+//!                                         (View)   (Steps)           (Outcomes)
 //! ```
 //!
 //! The core ([`api`], [`view`], [`policy`], [`schedule`], [`candidates`], [`surge`], [`rotation`]) is pure: no client, no

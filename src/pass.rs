@@ -22,8 +22,10 @@ use crate::{
 };
 
 mod perform;
+mod ready;
 
 pub use perform::{Performed, perform};
+pub use ready::{Unready, ready};
 
 /// What one pass did.
 #[derive(Debug, Default)]
@@ -51,36 +53,55 @@ pub struct PoolOutcome {
     pub failed: bool,
 }
 
-/// Reads the View and all facts that the steps want.
+/// A View with all facts that the steps want, and what they are.
+pub struct Look {
+    /// What is known.
+    pub view: View,
+    /// What it comes to.
+    pub decision: Decision,
+    /// When that was decided.
+    pub now: Time,
+}
+
+/// Reads the View and all facts that the steps want, and decides.
 ///
 /// # Errors
 /// [`Failure`] when a list can't be read.
-pub async fn view(cluster: &impl Cluster, config: &Config) -> Result<View, Failure> {
-    Ok(look(cluster, config).await?.0)
-}
-
-/// The View, with what the steps decide on it at that moment.
-async fn look(cluster: &impl Cluster, config: &Config) -> Result<(View, Time, Decision), Failure> {
+pub async fn look(cluster: &impl Cluster, config: &Config) -> Result<Look, Failure> {
     let mut view = cluster.load().await?;
     let schedules = schedules(&view, cluster.now());
     let mut memory = Memory::default();
     for _ in 0..ROUNDS {
         let now = cluster.now();
         match decide_or_ask(&view, now, config, &schedules, &mut memory) {
-            Ok(decision) => return Ok((view, now, decision)),
+            Ok(decision) => return Ok(Look { view, decision, now }),
             Err(needs) => cluster.read(&mut view, &needs).await,
         }
     }
     let now = cluster.now();
     let decision = decide(&view, now, config);
-    Ok((view, now, decision))
+    Ok(Look { view, decision, now })
+}
+
+/// Reads the View and all facts that the steps want.
+///
+/// # Errors
+/// [`Failure`] when a list can't be read.
+pub async fn view(cluster: &impl Cluster, config: &Config) -> Result<View, Failure> {
+    look(cluster, config).await.map(|look| look.view)
 }
 
 /// Does one pass. `concurrency` pools are worked on side by side.
 pub async fn pass(cluster: &impl Cluster, config: &Config, concurrency: usize) -> PassReport {
+    let look = look(cluster, config).await;
+    pass_over(cluster, concurrency, look).await
+}
+
+/// Does the rest of a pass that has looked.
+pub async fn pass_over(cluster: &impl Cluster, concurrency: usize, look: Result<Look, Failure>) -> PassReport {
     let mut report = PassReport::default();
-    let (view, now, decision) = match look(cluster, config).await {
-        Ok(seen) => seen,
+    let Look { view, decision, now } = match look {
+        Ok(look) => look,
         Err(failure) => {
             tracing::error!(error = %failure, "the cluster can't be read");
             report.count(Stage::Load);

@@ -251,8 +251,16 @@ fn no_path_of_a_machine_is_in_any_file() {
 }
 
 /// Hosts that the project may name.
-const HOSTS: [&str; 7] =
-    ["docs.aws.amazon.com", "github.com", "json.schemastore.org", "karpenter.sh", "kubernetes.io", "prometheus.io", "www.apache.org"];
+const HOSTS: [&str; 8] = [
+    "docs.aws.amazon.com",
+    "github.com",
+    "json.schemastore.org",
+    "karpenter.sh",
+    "kubernetes.io",
+    "prometheus.io",
+    "www.apache.org",
+    "www.w3.org",
+];
 
 #[test]
 fn only_public_hosts_are_named() {

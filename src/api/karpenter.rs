@@ -2,10 +2,13 @@
 //! they are written by merge patches of single keys, so unknown fields survive. Quantities stay raw JSON until
 //! they are needed: in Karpenter's CRDs they may be numbers, and one that can't be read must harm nothing else.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use k8s_openapi::api::core::v1::{Pod, Taint};
-use serde::{Deserialize, Serialize};
+use serde::{
+    Deserialize, Deserializer, Serialize,
+    de::{IgnoredAny, SeqAccess, Visitor},
+};
 use serde_json::Value;
 
 use super::{
@@ -73,14 +76,15 @@ pub struct NodeClaimSpec {
     /// A Go duration; absent means that a drain may last for ever.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub termination_grace_period: Option<String>,
-    /// What the instance must be.
-    pub requirements: Vec<Requirement>,
+    /// What the instance must be. Shared, for many claims of a pool have the same.
+    #[serde(serialize_with = "shared::write", deserialize_with = "shared::read")]
+    pub requirements: Arc<Vec<Requirement>>,
     /// Taints of the Node.
     pub taints: Vec<Taint>,
 }
 
 /// One requirement on a label.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Requirement {
     /// The label.
@@ -106,9 +110,71 @@ pub struct NodeClaim {
     /// Its metadata.
     pub metadata: Meta,
     /// What it wants.
+    #[serde(deserialize_with = "claim_spec")]
     pub spec: NodeClaimSpec,
     /// What it is.
     pub status: NodeClaimStatus,
+}
+
+/// More values than this are no choice that a replacement could be asked to repeat, and aren't read: a claim lists every
+/// instance type that it might have become, a hundred and more. Which one it became its Node's label tells.
+const CHOICES: usize = 16;
+
+/// A claim's spec, without the requirements that leave too much open.
+fn claim_spec<'de, D: Deserializer<'de>>(deserializer: D) -> Result<NodeClaimSpec, D::Error> {
+    #[derive(Default, Deserialize)]
+    #[serde(rename_all = "camelCase", default)]
+    struct Spec {
+        expire_after: Option<String>,
+        termination_grace_period: Option<String>,
+        requirements: Vec<Narrow>,
+        taints: Vec<Taint>,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Narrow {
+        key: String,
+        operator: String,
+        values: Few,
+    }
+    let Spec { expire_after, termination_grace_period, requirements, taints } = Spec::deserialize(deserializer)?;
+    let narrow = requirements.into_iter().filter(|requirement| !requirement.values.too_many);
+    let read = |Narrow { key, operator, values }| Requirement { key, operator, values: values.values };
+    Ok(NodeClaimSpec { expire_after, termination_grace_period, requirements: Arc::new(narrow.map(read).collect()), taints })
+}
+
+/// Values, unless they are too many.
+#[derive(Default)]
+struct Few {
+    values: Vec<String>,
+    too_many: bool,
+}
+
+impl<'de> Deserialize<'de> for Few {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Values;
+        impl<'de> Visitor<'de> for Values {
+            type Value = Few;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("a sequence of strings")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut values: A) -> Result<Few, A::Error> {
+                let mut few = Few::default();
+                while few.values.len() < CHOICES {
+                    match values.next_element()? {
+                        Some(value) => few.values.push(value),
+                        None => return Ok(few),
+                    }
+                }
+                few.too_many = values.next_element::<IgnoredAny>()?.is_some();
+                while values.next_element::<IgnoredAny>()?.is_some() {}
+                Ok(few)
+            }
+        }
+        deserializer.deserialize_seq(Values)
+    }
 }
 
 /// A NodeClaim's status.
@@ -120,10 +186,27 @@ pub struct NodeClaimStatus {
     pub node_name: Option<String>,
     /// `Launched`, `Registered`, `Initialized`, `Ready`, `Drained`, `VolumesDetached`, …
     pub conditions: Vec<Condition>,
-    /// What the instance has, as Karpenter plans with it.
-    pub capacity: RawResources,
-    /// What Pods may use of it, as Karpenter plans with it.
-    pub allocatable: RawResources,
+    /// What the instance has, as Karpenter plans with it. Shared, for a pool has few types of instances.
+    #[serde(serialize_with = "shared::write", deserialize_with = "shared::read")]
+    pub capacity: Arc<RawResources>,
+    /// What Pods may use of it, as Karpenter plans with it; likewise.
+    #[serde(serialize_with = "shared::write", deserialize_with = "shared::read")]
+    pub allocatable: Arc<RawResources>,
+}
+
+/// What is shared is written and read as if it were not.
+mod shared {
+    use std::sync::Arc;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub fn write<T: Serialize, S: Serializer>(value: &Arc<T>, serializer: S) -> Result<S::Ok, S::Error> {
+        T::serialize(value, serializer)
+    }
+
+    pub fn read<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<T>, D::Error> {
+        T::deserialize(deserializer).map(Arc::new)
+    }
 }
 
 /// A condition of a NodeClaim or a Node.
@@ -239,5 +322,26 @@ pub fn pod_meta(pod: &Pod) -> Meta {
         deletion_timestamp: meta.deletion_timestamp.as_ref().map(super::time::from_api),
         labels: meta.labels.clone().unwrap_or_default(),
         annotations: meta.annotations.clone().unwrap_or_default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_claim_keeps_only_requirements_that_leave_few_values_open_and_a_pool_keeps_all() {
+        let values = |count: usize| (0..count).map(|number| format!("type-{number}")).collect::<Vec<_>>();
+        let requirement = |key: &str, count: usize| json!({"key": key, "operator": "In", "values": values(count)});
+        let exists = json!({"key": "gpu", "operator": "Exists"});
+        let requirements = json!([requirement("zone", 1), requirement("many", CHOICES), requirement("type", CHOICES + 1), exists]);
+        let claim: NodeClaim = serde_json::from_value(json!({"spec": {"requirements": requirements, "expireAfter": "1h"}})).unwrap();
+        let kept: Vec<_> = claim.spec.requirements.iter().map(|kept| (kept.key.as_str(), kept.values.len())).collect();
+        assert_eq!(kept, [("zone", 1), ("many", CHOICES), ("gpu", 0)]);
+        assert_eq!(claim.spec.expire_after.as_deref(), Some("1h"));
+        let pool: NodePool = serde_json::from_value(json!({"spec": {"template": {"spec": {"requirements": requirements}}}})).unwrap();
+        assert_eq!(pool.spec.template.spec.requirements.len(), 4);
     }
 }

@@ -92,8 +92,8 @@ impl ReachArgs {
     /// # Errors
     /// Ends where something can't be read; the Lease may be unreadable.
     pub async fn look(&self, reached: &Reached, stop: &Stop, config: &Config) -> Result<Look, Ended> {
-        let session = Session::unproven(reached.client.clone(), self.terms(stop));
-        let (proven, view, lease) = futures::join!(session.prove(), pass::view(&session, config), session.lease());
+        let session = Session::begin(reached.client.clone(), self.terms(stop));
+        let (proven, view, lease) = futures::join!(session.preflight(), pass::view(&session, config), session.lease());
         // It says better what is missing.
         proven.map_err(|error| reached.not_ready(&error))?;
         let view = view.map_err(|failure| failed(&failure))?;

@@ -4,8 +4,9 @@
 
 use std::{error::Error as StdError, sync::Arc, time::Duration};
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, Request, header};
+use http_body_util::BodyExt;
 use tokio::time::Instant;
 
 use super::{connect::CONNECT_LIMIT, stop::Stop};
@@ -129,6 +130,42 @@ impl CallError {
     }
 }
 
+/// What an answer's body goes into.
+pub trait Receiver {
+    /// The body begins, maybe again: what came before of it doesn't count.
+    fn begin(&mut self);
+
+    /// The next piece.
+    ///
+    /// # Errors
+    /// Why it can't be read.
+    fn piece(&mut self, piece: &[u8]) -> Result<(), CallError>;
+
+    /// Nothing more comes.
+    ///
+    /// # Errors
+    /// Why that can't have been all.
+    fn end(&mut self) -> Result<(), CallError>;
+}
+
+#[derive(Default)]
+struct Whole(BytesMut);
+
+impl Receiver for Whole {
+    fn begin(&mut self) {
+        self.0.clear();
+    }
+
+    fn piece(&mut self, piece: &[u8]) -> Result<(), CallError> {
+        self.0.extend_from_slice(piece);
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<(), CallError> {
+        Ok(())
+    }
+}
+
 impl Api {
     /// For a pass that has this long.
     pub fn new(client: kube::Client, budget: Duration, stop: Stop) -> Self {
@@ -148,10 +185,21 @@ impl Api {
     /// # Errors
     /// [`CallError`], the last one.
     pub async fn read(&self, request: &Request<Vec<u8>>) -> Result<Bytes, CallError> {
+        let mut whole = Whole::default();
+        self.read_into(request, &mut whole).await?;
+        Ok(whole.0.freeze())
+    }
+
+    /// Reads likewise, piece by piece as the answer arrives.
+    ///
+    /// # Errors
+    /// [`CallError`], the last one.
+    pub async fn read_into(&self, request: &Request<Vec<u8>>, receiver: &mut impl Receiver) -> Result<(), CallError> {
         let mut tries = 0;
         loop {
-            let error = match self.unless_ended(self.send(request, self.read_limit)).await {
-                Ok(body) => return Ok(body),
+            receiver.begin();
+            let error = match self.unless_ended(self.receive(request, self.read_limit, receiver)).await {
+                Ok(()) => return Ok(()),
                 Err(error) => error,
             };
             tries += 1;
@@ -187,16 +235,32 @@ impl Api {
     /// # Errors
     /// [`CallError`], any but `Deadline` and `Interrupted`.
     pub async fn send(&self, request: &Request<Vec<u8>>, limit: Duration) -> Result<Bytes, CallError> {
+        let mut whole = Whole::default();
+        self.receive(request, limit, &mut whole).await?;
+        Ok(whole.0.freeze())
+    }
+
+    async fn receive(&self, request: &Request<Vec<u8>>, limit: Duration, receiver: &mut impl Receiver) -> Result<(), CallError> {
         let answer = async {
             let response = self.client.send(request.clone().map(kube::client::Body::from)).await.map_err(|error| broken(&error))?;
-            let (head, body) = response.into_parts();
+            let (head, mut body) = response.into_parts();
             // What answers 5xx may be anything on the way, with a clock of its own.
             let date = head.headers.get(header::DATE).filter(|_| !head.status.is_server_error());
             if let Some(date) = date.and_then(|date| date.to_str().ok()) {
                 self.clock.hear(date);
             }
-            let body = body.collect_bytes().await.map_err(|error| broken(&error))?;
-            if head.status.is_success() { Ok(body) } else { Err(refusal(head.status.as_u16(), &head.headers, &body)) }
+            if !head.status.is_success() {
+                let body = body.collect_bytes().await.map_err(|error| broken(&error))?;
+                return Err(refusal(head.status.as_u16(), &head.headers, &body));
+            }
+            if let Some(encoding) = encoding(&head.headers) {
+                return Err(CallError::Unreadable(format!("it is encoded as {encoding}, which was not asked for; by a proxy on the way?")));
+            }
+            while let Some(frame) = body.frame().await {
+                let Ok(piece) = frame.map_err(|error| broken(&error))?.into_data() else { continue };
+                receiver.piece(&piece)?;
+            }
+            receiver.end()
         };
         tokio::time::timeout(limit, answer).await.unwrap_or(Err(CallError::Hung(limit)))
     }
@@ -269,6 +333,12 @@ fn broken(error: &kube::Error) -> CallError {
         ""
     };
     CallError::Broken(format!("{words}{hint}"))
+}
+
+/// How the body is encoded, where it is.
+fn encoding(headers: &HeaderMap) -> Option<String> {
+    let encoding = String::from_utf8_lossy(headers.get(header::CONTENT_ENCODING)?.as_bytes()).trim().to_lowercase();
+    (!encoding.is_empty() && encoding != "identity").then_some(encoding)
 }
 
 /// What an error answer says: a `Status` object, or any text.

@@ -217,12 +217,11 @@ pub async fn read(api: &Api, target: &Target) -> Result<Option<Fresh>, Failure> 
 
 /// An object of this kind, as an answer tells it.
 pub fn fresh(kind: Kind, body: &Bytes) -> Result<Fresh, String> {
-    let text = std::str::from_utf8(body).map_err(|error| error.to_string())?;
     Ok(match kind {
-        Kind::NodePool => Fresh::NodePool(parse(text)?),
-        Kind::NodeClaim => Fresh::NodeClaim(parse(text)?),
-        Kind::Node => Fresh::Node(parse(text)?),
-        Kind::Pod => Fresh::Pod(parse(text)?),
+        Kind::NodePool => Fresh::NodePool(parse(body)?),
+        Kind::NodeClaim => Fresh::NodeClaim(parse(body)?),
+        Kind::Node => Fresh::Node(parse(body)?),
+        Kind::Pod => Fresh::Pod(parse(body)?),
     })
 }
 

@@ -182,10 +182,8 @@ async fn one_pass(fake: &Fake, config: &Config, seen: &mut Seen) {
         let steps = decision.steps.values().flat_map(|step| step.aside.iter().chain(&step.effects));
         decision.sweep.iter().chain(steps).for_each(|planned| alone(fake, planned, session.pass_id(), seen));
     }
-    if !matches!(session.take_lease(std::time::Duration::ZERO).await, Ok(None)) {
-        return;
-    }
-    pass::pass(&session, config, 1).await;
+    let Ok(look) = pass::ready(&mut session, config, std::time::Duration::ZERO).await else { return };
+    pass::pass_over(&session, 1, look).await;
     session.close().await;
 }
 

@@ -134,21 +134,45 @@ pub async fn look(api: &Api, namespace: &str) -> Result<Option<Record>, Failure>
 /// [`Failure`] where it can't be read or written, or a signal ends the wait.
 pub async fn acquire(api: &Api, namespace: &str, identity: &str, patience: Duration) -> Result<Acquisition, Failure> {
     let desk = Desk { api: api.clone(), namespace: namespace.into(), identity: identity.into() };
-    let (until, mut watch) = (after(patience), Watch::default());
-    loop {
-        match desk.take(&mut watch).await? {
-            Ok(standing) => return Ok(Acquisition::Ours(desk.keep(standing))),
-            Err(held) => {
-                let left = until.saturating_duration_since(Instant::now());
-                let waited = !left.is_zero() && api.pause(POLL.min(left)).await;
-                if api.stop.requested().is_some() {
-                    return Err(Failure::Interrupted("the Lease was free".into()));
-                }
-                if !waited {
-                    return Ok(Acquisition::Held(held));
-                }
+    let taken = desk.wait(patience, async |watch| desk.take(watch).await).await?;
+    Ok(match taken {
+        Ok(standing) => Acquisition::Ours(desk.keep(standing)),
+        Err(held) => Acquisition::Held(held),
+    })
+}
+
+/// Sees whether the Lease is free, waiting likewise; reads only.
+///
+/// # Errors
+/// As [`acquire`].
+pub async fn look_for(api: &Api, namespace: &str, identity: &str, patience: Duration) -> Result<Result<Sight, Held>, Failure> {
+    let desk = Desk { api: api.clone(), namespace: namespace.into(), identity: identity.into() };
+    let seen = desk.wait(patience, async |watch| desk.see(watch).await).await?;
+    Ok(seen.map(|free| Sight { desk: desk.clone(), free }))
+}
+
+/// A Lease that was seen free. Whoever takes it on that sight knows that nobody has held it since: what was read of the
+/// cluster meanwhile is as good as read while holding it.
+pub struct Sight {
+    desk: Desk,
+    /// As it is stored; `None` where there is none.
+    free: Option<Record>,
+}
+
+impl Sight {
+    /// Takes it; `None` where it is no longer as it was seen: look again.
+    ///
+    /// # Errors
+    /// [`Failure`] where it can't be written.
+    pub async fn take(self) -> Result<Option<Lease>, Failure> {
+        Ok(match self.desk.claim(self.free).await? {
+            Ok(standing) => Some(self.desk.keep(standing)),
+            Err(why) => {
+                tracing::debug!("{}: {why}", self.desk.words("take"));
+                self.desk.api.pause(TAKE_AGAIN).await;
+                None
             }
-        }
+        })
     }
 }
 
@@ -193,44 +217,80 @@ impl Hold {
 }
 
 impl Desk {
-    /// Tries to take it: creates it, or writes to the version that was judged free. A conflict is judged again.
+    /// Looks until it isn't held, for as long as `patience`.
+    async fn wait<T>(
+        &self,
+        patience: Duration,
+        mut look: impl AsyncFnMut(&mut Watch) -> Result<Result<T, Held>, Failure>,
+    ) -> Result<Result<T, Held>, Failure> {
+        let (until, mut watch) = (after(patience), Watch::default());
+        loop {
+            let held = match look(&mut watch).await? {
+                Ok(free) => return Ok(Ok(free)),
+                Err(held) => held,
+            };
+            let left = until.saturating_duration_since(Instant::now());
+            let waited = !left.is_zero() && self.api.pause(POLL.min(left)).await;
+            if self.api.stop.requested().is_some() {
+                return Err(Failure::Interrupted("the Lease was free".into()));
+            }
+            if !waited {
+                return Ok(Err(held));
+            }
+        }
+    }
+
+    /// Tries to take it; a conflict is judged again.
     async fn take(&self, watch: &mut Watch) -> Result<Result<Standing, Held>, Failure> {
         let mut last = String::new();
         for _ in 0..TRIES {
-            let record = self.read().await.map_err(|error| error.failure(&self.words("get")))?;
-            let now = self.api.clock.now();
-            // Ours already: an earlier write whose answer was lost.
-            if let Some(record) = record.as_ref().filter(|record| record.holder == self.identity) {
-                return Ok(Ok(Standing {
-                    renewed: record.acquired.unwrap_or(now),
-                    version: record.version.clone(),
-                    lost: None,
-                    trouble: None,
-                }));
-            }
-            if let Some((record, held)) = record.as_ref().and_then(|record| Some((record, record.held(now)?))) {
-                if !watch.is_abandoned(record, &held) {
-                    return Ok(Err(held));
-                }
-                tracing::warn!("the Lease of {} is taken: nobody has written it for {}", held.by, format_duration(record.duration));
-            }
-            if let Some(finalizers) = record.as_ref().and_then(|record| record.ending.as_ref()) {
-                tracing::warn!("the Lease is being deleted and held by its finalizers {finalizers:?}; it is used until it is gone");
-            }
-            let (verb, request) = match &record {
-                None => ("create", self.creation(now)),
-                Some(record) => ("take", self.patch(&record.version, &self.taken(record, now))),
+            let free = match self.see(watch).await? {
+                Ok(free) => free,
+                Err(held) => return Ok(Err(held)),
             };
-            match self.written(request, None).await {
-                Ok(version) => return Ok(Ok(Standing { renewed: now, version, lost: None, trouble: None })),
-                Err(error) if error.code() == Some(409) || error.is_unclear() => {
-                    last = error.to_string();
-                    self.api.pause(TAKE_AGAIN).await;
-                }
-                Err(error) => return Err(error.failure(&self.words(verb))),
+            match self.claim(free).await? {
+                Ok(standing) => return Ok(Ok(standing)),
+                Err(why) => last = why,
             }
+            self.api.pause(TAKE_AGAIN).await;
         }
         Err(Failure::Call { attempted: self.words("take"), why: format!("{TRIES} tries, the last ended: {last}") })
+    }
+
+    /// Reads it, and judges whether it may be taken. It may be ours already, by an earlier write whose answer was lost.
+    async fn see(&self, watch: &mut Watch) -> Result<Result<Option<Record>, Held>, Failure> {
+        let record = self.read().await.map_err(|error| error.failure(&self.words("get")))?;
+        let of_others = record.as_ref().filter(|record| record.holder != self.identity);
+        if let Some((record, held)) = of_others.and_then(|record| Some((record, record.held(self.api.clock.now())?))) {
+            if !watch.is_abandoned(record, &held) {
+                return Ok(Err(held));
+            }
+            tracing::warn!("the Lease of {} is taken: nobody has written it for {}", held.by, format_duration(record.duration));
+        }
+        if let Some(finalizers) = record.as_ref().and_then(|record| record.ending.as_ref()) {
+            tracing::warn!("the Lease is being deleted and held by its finalizers {finalizers:?}; it is used until it is gone");
+        }
+        Ok(Ok(record))
+    }
+
+    /// Creates it, or writes to the version that was seen free; else why it is not ours.
+    async fn claim(&self, free: Option<Record>) -> Result<Result<Standing, String>, Failure> {
+        let now = self.api.clock.now();
+        let (verb, request) = match &free {
+            None => ("create", self.creation(now)),
+            Some(record) => ("take", self.patch(&record.version, &self.taken(record, now))),
+        };
+        let error = match self.written(request, None).await {
+            Ok(version) => return Ok(Ok(Standing { renewed: now, version, lost: None, trouble: None })),
+            Err(error) if error.code() == Some(409) || error.is_unclear() => error,
+            Err(error) => return Err(error.failure(&self.words(verb))),
+        };
+        // Our name on it can only come from a write to a version that was free.
+        let ours = self.read().await.ok().flatten().filter(|record| record.holder == self.identity);
+        Ok(ours.map_or_else(
+            || Err(error.to_string()),
+            |record| Ok(Standing { renewed: record.acquired.unwrap_or(now), version: record.version, lost: None, trouble: None }),
+        ))
     }
 
     /// Renews in the background until told to end, then releases.

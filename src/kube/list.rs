@@ -1,20 +1,24 @@
-//! Lists: page by page, the next page on its way while this one is read, each item read on its own so that a broken one
-//! harms only itself.
+//! Lists: page by page, each item read on its own and while the rest of its page is still arriving, so that a broken one
+//! harms only itself and no page is held whole.
 
-use bytes::Bytes;
 use http::Request;
 use kube::{api::ListParams, core::Request as Resource};
-use serde::{Deserialize, de::DeserializeOwned};
-use serde_json::value::RawValue;
+use serde::{
+    Deserialize,
+    de::{DeserializeOwned, IgnoredAny},
+};
 
-use super::call::{Api, CallError};
+use super::{
+    call::{Api, CallError, Receiver},
+    preflight,
+    split::Splitter,
+};
 use crate::{api::keys, cluster::Failure, view::Unreadable};
 
 /// Items per page.
-const PAGE: u32 = 500;
-/// After so many items the reader steps aside, so that on a runtime of one thread the next page's request is sent, and
-/// the Lease is renewed, while it reads.
-const STRETCH: usize = 16;
+pub const PAGE: u32 = 500;
+/// How much of what is no list is quoted.
+const QUOTED: usize = 60;
 /// How often a list is begun at most when its continuation expires (410).
 const STARTS: u32 = 4;
 
@@ -42,13 +46,15 @@ pub struct Listed<T> {
     pub unreadable: Vec<Unreadable>,
 }
 
+/// What stands around a page's items.
 #[derive(Deserialize)]
-struct Page<'a> {
+struct Page {
     #[serde(default)]
     metadata: PageMeta,
-    /// May be `null`, and never be absent: a body without it is no list, whatever it is, and not an empty one.
-    #[serde(borrow, deserialize_with = "Option::deserialize")]
-    items: Option<Vec<&'a RawValue>>,
+    /// May be `null`, and never be absent: a body without it is no list, whatever it is, and not an empty one. The items
+    /// themselves have been taken out.
+    #[serde(deserialize_with = "Option::deserialize")]
+    items: Option<Vec<IgnoredAny>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -102,47 +108,39 @@ impl List {
     ///
     /// # Errors
     /// [`Failure`] that names the list.
-    pub async fn read<T>(&self, api: &Api, parse: impl Fn(&RawValue) -> Result<T, String>) -> Result<Listed<T>, Failure> {
+    pub async fn read<T>(&self, api: &Api, parse: impl Fn(&[u8]) -> Result<T, String>) -> Result<Listed<T>, Failure> {
         let mut starts = 1;
         loop {
             match self.pages(api, &parse).await {
                 Err(CallError::Status { code: 410, .. }) if starts < STARTS => starts += 1,
-                answer => return answer.map_err(|error| error.failure(&self.attempted())),
+                answer => return answer.map_err(|error| self.failure(error)),
             }
         }
     }
 
-    async fn pages<T>(&self, api: &Api, parse: &impl Fn(&RawValue) -> Result<T, String>) -> Result<Listed<T>, CallError> {
+    fn failure(&self, error: CallError) -> Failure {
+        let whole = self.labels.is_empty() && self.fields.is_empty();
+        let unserved = whole.then(|| preflight::verdict(&self.path, &error)).flatten();
+        unserved.map_or_else(|| error.failure(&self.attempted()), |unserved| Failure::Preflight(unserved.to_string()))
+    }
+
+    async fn pages<T>(&self, api: &Api, parse: &impl Fn(&[u8]) -> Result<T, String>) -> Result<Listed<T>, CallError> {
         let mut listed = Listed { items: Vec::new(), unreadable: Vec::new() };
-        let mut body = api.read(&self.request(None)?).await?;
+        let mut next = None;
         loop {
-            let page: Page<'_> = serde_json::from_slice(&body).map_err(|error| CallError::Unreadable(error.to_string()))?;
-            let following = match page.metadata.next.as_deref().filter(|next| !next.is_empty()) {
-                Some(next) => Some(self.ahead(api, next)?),
-                None => None,
-            };
-            for (index, item) in page.items.unwrap_or_default().into_iter().enumerate() {
-                if index % STRETCH == 0 {
-                    tokio::task::yield_now().await;
-                }
-                match parse(item) {
-                    Ok(item) => listed.items.push(item),
-                    Err(why) => listed.unreadable.push(self.unreadable(item, why)),
-                }
+            let request = self.request(next.as_deref())?;
+            let before = (listed.items.len(), listed.unreadable.len());
+            let mut reading = Reading { list: self, parse, listed: &mut listed, before, splitter: Splitter::default(), next: None };
+            api.read_into(&request, &mut reading).await?;
+            next = reading.next.filter(|next| !next.is_empty());
+            if next.is_none() {
+                return Ok(listed);
             }
-            let Some(following) = following else { return Ok(listed) };
-            body = following.await.map_err(|error| CallError::Broken(error.to_string()))??;
         }
     }
 
-    /// Sends the request for the next page, so that it is on its way while this one is read.
-    fn ahead(&self, api: &Api, next: &str) -> Result<tokio::task::JoinHandle<Result<Bytes, CallError>>, CallError> {
-        let (request, api) = (self.request(Some(next))?, api.clone());
-        Ok(tokio::spawn(async move { api.read(&request).await }))
-    }
-
-    fn unreadable(&self, item: &RawValue, why: String) -> Unreadable {
-        let value: serde_json::Value = serde_json::from_str(item.get()).unwrap_or_default();
+    fn unreadable(&self, item: &[u8], why: String) -> Unreadable {
+        let value: serde_json::Value = serde_json::from_slice(item).unwrap_or_default();
         let metadata = &value["metadata"];
         let name = metadata["name"].as_str().unwrap_or("(without a name)").to_owned();
         let pool =
@@ -151,11 +149,59 @@ impl List {
     }
 }
 
+/// A page that is being read.
+struct Reading<'a, T, F> {
+    list: &'a List,
+    parse: &'a F,
+    listed: &'a mut Listed<T>,
+    /// What earlier pages have brought.
+    before: (usize, usize),
+    splitter: Splitter,
+    /// Where the next page begins.
+    next: Option<String>,
+}
+
+impl<T, F: Fn(&[u8]) -> Result<T, String>> Receiver for Reading<'_, T, F> {
+    fn begin(&mut self) {
+        self.splitter = Splitter::default();
+        self.listed.items.truncate(self.before.0);
+        self.listed.unreadable.truncate(self.before.1);
+    }
+
+    fn piece(&mut self, piece: &[u8]) -> Result<(), CallError> {
+        let Self { list, parse, listed, splitter, .. } = self;
+        let item = |item: &[u8]| match parse(item) {
+            Ok(item) => listed.items.push(item),
+            Err(why) => listed.unreadable.push(list.unreadable(item, why)),
+        };
+        splitter.feed(piece, item).map_err(CallError::Unreadable)
+    }
+
+    /// Part of a page is no page, even where the connection ended as if it were all.
+    fn end(&mut self) -> Result<(), CallError> {
+        let broken_off = || CallError::Broken("the answer breaks off".into());
+        let around = std::mem::take(&mut self.splitter).end().ok_or_else(broken_off)?;
+        let page: Page = serde_json::from_slice(&around).map_err(|error| {
+            let begin: String = String::from_utf8_lossy(&around).chars().take(QUOTED).collect();
+            match (error.is_eof(), begin.is_empty()) {
+                (_, true) => CallError::Unreadable("it is empty".into()),
+                (true, false) => broken_off(),
+                (false, false) => CallError::Unreadable(format!("{error}; it begins {begin:?}")),
+            }
+        })?;
+        if page.items.is_some_and(|items| !items.is_empty()) {
+            return Err(CallError::Unreadable("its items are not where those of a list are".into()));
+        }
+        self.next = page.metadata.next;
+        Ok(())
+    }
+}
+
 /// Reads one object; what is wrong comes with the field's path.
-pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+pub fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, String> {
     // The path costs time, so it is only asked for where something is wrong.
-    serde_json::from_str(text).or_else(|_| {
-        let mut deserializer = serde_json::Deserializer::from_str(text);
+    serde_json::from_slice(text).or_else(|_| {
+        let mut deserializer = serde_json::Deserializer::from_slice(text);
         serde_path_to_error::deserialize(&mut deserializer).map_err(|error| format!("{}: {}", error.path(), error.inner()))
     })
 }

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Pod;
-use serde_json::value::RawValue;
 
 use super::{
     call::Api,
     list::{List, Listed, parse},
     resource::{NODECLAIMS, NODEPOOLS, NODES, POLICIES, pods},
+    slim::Slimmer,
 };
 use crate::{
     api::{
@@ -30,10 +30,12 @@ pub async fn load(api: &Api, namespace: &str) -> Result<View, Failure> {
     let claims = List::of("NodeClaim", NODECLAIMS);
     let placeholders = List::of("Pod", pods(namespace)).labelled(keys::SURGE_FOR);
     let marked = List::of("Node", NODES).labelled(format!("{}=true", keys::MARKED)).metadata();
+    let slimmer = Slimmer::default();
+    let claim = |raw: &[u8]| item::<NodeClaim>(raw).map(|claim| slimmer.slim(claim));
     let (policies, pools, claims, placeholders, marked) = futures::try_join!(
         policies.read(api, policy),
         pools.read(api, item::<NodePool>),
-        claims.read(api, item::<NodeClaim>),
+        claims.read(api, claim),
         placeholders.read(api, item::<Pod>),
         marked.read(api, item::<Node>),
     )?;
@@ -50,12 +52,12 @@ pub async fn load(api: &Api, namespace: &str) -> Result<View, Failure> {
 }
 
 /// Reads one item of a list.
-pub fn item<T: serde::de::DeserializeOwned>(raw: &RawValue) -> Result<T, String> {
-    parse(raw.get())
+pub fn item<T: serde::de::DeserializeOwned>(raw: &[u8]) -> Result<T, String> {
+    parse(raw)
 }
 
-fn policy(raw: &RawValue) -> Result<Policy, String> {
-    Ok(read::policy(&parse(raw.get())?))
+fn policy(raw: &[u8]) -> Result<Policy, String> {
+    Ok(read::policy(&parse(raw)?))
 }
 
 fn by_name<T>(listed: Listed<T>, unreadable: &mut Vec<Unreadable>, name: impl Fn(&T) -> String) -> BTreeMap<String, T> {

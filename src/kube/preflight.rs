@@ -1,5 +1,5 @@
-//! Before anything else: does the API server serve what a pass needs, and may we read it? One short list of each
-//! resource proves it; all of discovery is never walked. The answers also set the clock.
+//! Does the API server serve what is needed, and may we read it? The lists themselves prove it in a pass; for a command of
+//! the operator, one short list of each resource does. All of discovery is never walked.
 
 use http::Request;
 use kube::{api::ListParams, core::Request as Resource};
@@ -61,20 +61,31 @@ pub async fn preflight(api: &Api) -> Result<(), PreflightError> {
     let [pools, claims, policies] = NEEDED.map(|(path, resource, hint)| prove(api, path, resource, hint));
     let proofs = futures::join!(pools, claims, policies);
     proofs.0.and(proofs.1).and(proofs.2)?;
-    if !api.clock.is_of_server() {
-        tracing::warn!("the API server's answers carry no Date: the local clock is used");
-    }
+    api.clock.warn_if_local();
     Ok(())
 }
 
 async fn prove(api: &Api, path: &str, resource: &'static str, hint: &'static str) -> Result<(), PreflightError> {
     let request = one_item(path).map_err(|error| PreflightError::Unreachable { resource, cause: CallError::Broken(error.to_string()) })?;
-    match api.read(&request).await {
-        Ok(_) => Ok(()),
-        Err(CallError::Status { code: 404, words, .. }) => Err(PreflightError::NotServed { resource, hint, words }),
-        Err(CallError::Status { code: 403, words, .. }) => Err(PreflightError::Forbidden { resource, words }),
-        Err(CallError::Status { code: 401, words, .. }) => Err(PreflightError::Unauthorized { words }),
-        Err(cause) => Err(PreflightError::Unreachable { resource, cause }),
+    api.read(&request).await.map(drop).map_err(|error| PreflightError::of(error, resource, hint))
+}
+
+/// What the failure of a list says of whether a pass can begin; `None` where it is a list of something else, or the
+/// failure is of the moment.
+pub fn verdict(path: &str, error: &CallError) -> Option<PreflightError> {
+    let (_, resource, hint) = NEEDED.into_iter().find(|(needed, _, _)| *needed == path)?;
+    let error = PreflightError::of(error.clone(), resource, hint);
+    (!matches!(error, PreflightError::Unreachable { .. })).then_some(error)
+}
+
+impl PreflightError {
+    fn of(error: CallError, resource: &'static str, hint: &'static str) -> Self {
+        match error {
+            CallError::Status { code: 404, words, .. } => Self::NotServed { resource, hint, words },
+            CallError::Status { code: 403, words, .. } => Self::Forbidden { resource, words },
+            CallError::Status { code: 401, words, .. } => Self::Unauthorized { words },
+            cause => Self::Unreachable { resource, cause },
+        }
     }
 }
 

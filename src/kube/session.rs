@@ -15,7 +15,7 @@ use super::{
     execute::Executor,
     facts,
     faults::Faults,
-    lease::{self, Acquisition, Held, LastPass, Lease},
+    lease::{self, Acquisition, Held, LastPass, Lease, Sight},
     load,
     preflight::{PreflightError, preflight},
     resource::POLICIES,
@@ -45,8 +45,7 @@ pub struct Terms {
     pub stop: Stop,
 }
 
-/// A connection on which a pass can begin: preflight is done, the clock is the server's. It reads, and writes nothing
-/// until it holds the Lease.
+/// A connection on which a pass can begin. It reads, and writes nothing until it holds the Lease.
 pub struct Session {
     api: Api,
     guard: Guard,
@@ -69,16 +68,22 @@ impl Guard {
     /// # Errors
     /// [`Failure`] that says what forbids it.
     pub fn permits(&self, attempted: &str) -> Result<(), Failure> {
+        self.has_time(attempted)?;
+        match &self.lease {
+            Some(lease) => lease.permits(self.api.clock.now()).map_err(Failure::LeaseLost),
+            None => Err(Failure::LeaseLost("it was not taken".into())),
+        }
+    }
+
+    /// Whether neither a signal nor the deadline forbids it.
+    fn has_time(&self, attempted: &str) -> Result<(), Failure> {
         if self.api.stop.requested().is_some() {
             return Err(Failure::Interrupted(attempted.into()));
         }
         if Instant::now() >= self.api.deadline {
             return Err(Failure::Deadline(attempted.into()));
         }
-        match &self.lease {
-            Some(lease) => lease.permits(self.api.clock.now()).map_err(Failure::LeaseLost),
-            None => Err(Failure::LeaseLost("it was not taken".into())),
-        }
+        Ok(())
     }
 }
 
@@ -88,21 +93,21 @@ impl Session {
     /// # Errors
     /// [`PreflightError`].
     pub async fn open(client: kube::Client, terms: Terms) -> Result<Self, PreflightError> {
-        let session = Self::unproven(client, terms);
-        session.prove().await?;
+        let session = Self::begin(client, terms);
+        session.preflight().await?;
         Ok(session)
     }
 
-    /// The preflight, which also sets the clock.
+    /// Proves that what is needed is served and readable; sets the clock, too.
     ///
     /// # Errors
     /// [`PreflightError`].
-    pub async fn prove(&self) -> Result<(), PreflightError> {
+    pub async fn preflight(&self) -> Result<(), PreflightError> {
         preflight(&self.api).await
     }
 
-    /// One without preflight and with the local clock, for a command that only looks: it can do the preflight beside its lists.
-    pub fn unproven(client: kube::Client, terms: Terms) -> Self {
+    /// Begins without asking anything: the first answer sets the clock, and the lists of [`Cluster::load`] prove the rest.
+    pub fn begin(client: kube::Client, terms: Terms) -> Self {
         let mut api = Api::new(client, terms.deadline, terms.stop);
         if let Some(limit) = terms.request_timeout {
             api = api.limited(limit);
@@ -125,11 +130,8 @@ impl Session {
     /// [`Failure`] where the Lease can't be read or written.
     pub async fn take_lease(&mut self, patience: Duration) -> Result<Option<Held>, Failure> {
         let begun = Instant::now();
-        let mut patient = self.api.clone();
-        patient.deadline += patience.min(PATIENCE);
-        let acquired = lease::acquire(&patient, &self.namespace, &self.identity, patience).await?;
-        self.api.deadline += begun.elapsed().min(patience);
-        self.guard.api.deadline = self.api.deadline;
+        let acquired = lease::acquire(&self.patient(patience), &self.namespace, &self.identity, patience).await?;
+        self.waited(begun, patience);
         match acquired {
             Acquisition::Ours(lease) => {
                 self.guard.lease = Some(lease);
@@ -137,6 +139,38 @@ impl Session {
             }
             Acquisition::Held(held) => Ok(Some(held)),
         }
+    }
+
+    /// Sees whether the Lease is free, waiting likewise, and writes nothing yet.
+    ///
+    /// # Errors
+    /// [`Failure`] where it can't be read.
+    pub async fn look_for_lease(&mut self, patience: Duration) -> Result<Result<Sight, Held>, Failure> {
+        let begun = Instant::now();
+        let seen = lease::look_for(&self.patient(patience), &self.namespace, &self.identity, patience).await?;
+        self.waited(begun, patience);
+        Ok(seen)
+    }
+
+    /// Takes the Lease that was seen free; `false` where somebody has written it since.
+    ///
+    /// # Errors
+    /// [`Failure`] where it can't be written, or a signal or the deadline came first.
+    pub async fn take_seen_lease(&mut self, sight: Sight) -> Result<bool, Failure> {
+        self.guard.has_time("take the Lease")?;
+        self.guard.lease = sight.take().await?;
+        Ok(self.guard.lease.is_some())
+    }
+
+    fn patient(&self, patience: Duration) -> Api {
+        let mut patient = self.api.clone();
+        patient.deadline += patience.min(PATIENCE);
+        patient
+    }
+
+    fn waited(&mut self, begun: Instant, patience: Duration) {
+        self.api.deadline += begun.elapsed().min(patience);
+        self.guard.api.deadline = self.api.deadline;
     }
 
     /// The Lease as it is stored, whoever holds it; `None` where there is none.

@@ -3,9 +3,12 @@
 //! An Invalid policy takes part as long as its selector can be read: what is wrong elsewhere in it must not hand its
 //! pools to a less specific policy. A selector that can't be read selects nothing, since nobody knows what it meant.
 
-use std::collections::BTreeMap;
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+};
 
-use super::Policy;
+use super::{Operator, Policy, Selector};
 
 /// Who governs a pool.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,28 +23,113 @@ pub enum Governance<'a> {
 
 /// Resolves the policy of a pool with these labels.
 pub fn governance<'a>(policies: &'a BTreeMap<String, Policy>, labels: &BTreeMap<String, String>) -> Governance<'a> {
-    let mut best: Vec<&Policy> = Vec::new();
-    let mut highest = 0;
+    let mut best = Best::default();
     for policy in policies.values() {
-        let Some(selector) = policy.selector.as_ref().filter(|selector| selector.matches(labels)) else { continue };
-        let specificity = selector.specificity();
-        if specificity > highest {
-            best.clear();
-            highest = specificity;
-        }
-        if specificity == highest {
-            best.push(policy);
-        }
+        best.consider(policy, labels);
     }
-    match best.as_slice() {
-        [] => Governance::Ungoverned,
-        [policy] => Governance::Policy(policy),
-        _ => Governance::Conflict(best),
+    best.governance()
+}
+
+/// Policies, sorted for the question which of them governs a pool: with many of both, most need not be looked at.
+#[derive(Debug, Default)]
+pub struct Resolver<'a> {
+    /// By a label that a pool must have, to the policies that it is worth to look at.
+    by_label: BTreeMap<Label<'a>, Vec<&'a Policy>>,
+    /// Those that ask for no certain label, the most specific first.
+    others: Vec<&'a Policy>,
+}
+
+/// Key and value.
+type Label<'a> = (&'a str, &'a str);
+
+impl<'a> Resolver<'a> {
+    /// Of these policies.
+    pub fn of(policies: &'a BTreeMap<String, Policy>) -> Self {
+        let asked: Vec<(&Policy, Vec<Vec<Label<'_>>>)> =
+            policies.values().filter_map(|policy| Some((policy, asked_for(policy.selector.as_ref()?)))).collect();
+        let mut often: BTreeMap<Label<'_>, usize> = BTreeMap::new();
+        for label in asked.iter().flat_map(|(_, asked)| asked).flatten() {
+            *often.entry(*label).or_default() += 1;
+        }
+        let mut resolver = Self::default();
+        for (policy, asked) in asked {
+            // What many policies ask for tells them apart badly.
+            let crowd = |labels: &Vec<Label<'_>>| labels.iter().map(|label| often[label]).sum::<usize>();
+            match asked.into_iter().min_by_key(crowd) {
+                Some(labels) => labels.into_iter().for_each(|label| resolver.by_label.entry(label).or_default().push(policy)),
+                None => resolver.others.push(policy),
+            }
+        }
+        resolver.others.sort_by_key(|policy| Reverse(specificity(policy)));
+        resolver
+    }
+
+    /// Resolves the policy of a pool with these labels.
+    pub fn governance(&self, labels: &BTreeMap<String, String>) -> Governance<'a> {
+        let mut best = Best::default();
+        for (key, value) in labels {
+            for policy in self.by_label.get(&(key.as_str(), value.as_str())).into_iter().flatten() {
+                best.consider(policy, labels);
+            }
+        }
+        for policy in &self.others {
+            if specificity(policy) < best.specificity {
+                break;
+            }
+            best.consider(policy, labels);
+        }
+        best.policies.sort_by(|one, other| one.name.cmp(&other.name));
+        best.governance()
+    }
+}
+
+/// Labels of which a pool needs one, for each part of the selector that names some.
+fn asked_for(selector: &Selector) -> Vec<Vec<Label<'_>>> {
+    let labels = selector.match_labels.iter().map(|(key, value)| vec![(key.as_str(), value.as_str())]);
+    let expressions = selector.match_expressions.iter().filter(|expression| expression.operator == Operator::In);
+    let expressions = expressions.map(|expression| {
+        let values: BTreeSet<&str> = expression.values.iter().map(String::as_str).collect();
+        values.into_iter().map(|value| (expression.key.as_str(), value)).collect()
+    });
+    labels.chain(expressions).collect()
+}
+
+fn specificity(policy: &Policy) -> usize {
+    policy.selector.as_ref().map_or(0, Selector::specificity)
+}
+
+/// The most specific so far.
+#[derive(Default)]
+struct Best<'a> {
+    specificity: usize,
+    policies: Vec<&'a Policy>,
+}
+
+impl<'a> Best<'a> {
+    fn consider(&mut self, policy: &'a Policy, labels: &BTreeMap<String, String>) {
+        let specificity = specificity(policy);
+        if specificity < self.specificity || !policy.selector.as_ref().is_some_and(|selector| selector.matches(labels)) {
+            return;
+        }
+        if specificity > self.specificity {
+            self.policies.clear();
+            self.specificity = specificity;
+        }
+        self.policies.push(policy);
+    }
+
+    fn governance(self) -> Governance<'a> {
+        match self.policies.as_slice() {
+            [] => Governance::Ungoverned,
+            [policy] => Governance::Policy(policy),
+            _ => Governance::Conflict(self.policies),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use serde_json::{Value, json};
 
     use super::*;
@@ -127,5 +215,44 @@ mod tests {
         policies.insert("api".into(), invalid.clone());
         let labels = BTreeMap::from([("workload".to_owned(), "api".to_owned())]);
         assert_eq!(governance(&policies, &labels), Governance::Policy(&invalid));
+    }
+
+    #[test]
+    fn among_many_policies_a_pool_is_compared_with_few() {
+        let names: Vec<String> = (0..100).map(|number| format!("team-{number}")).collect();
+        let selector = |name: &String| {
+            let zones = json!({"key": "zone", "operator": "In", "values": ["a", "b"]});
+            json!({"matchLabels": {"env": "prod", "team": name}, "matchExpressions": [zones]})
+        };
+        let named: Vec<(&str, Value)> = names.iter().map(|name| (name.as_str(), selector(name))).collect();
+        let policies = policies(&named);
+        let resolver = Resolver::of(&policies);
+        assert!(resolver.by_label.len() == 100 && resolver.by_label.values().all(|policies| policies.len() == 1));
+        let labels = [("env", "prod"), ("team", "team-7"), ("zone", "b")].map(|(key, value)| (key.to_owned(), value.to_owned()));
+        assert_eq!(resolver.governance(&labels.into()), Governance::Policy(&policies["team-7"]));
+    }
+
+    fn any_selector() -> impl Strategy<Value = Value> {
+        let expression = ("[ab]", prop::sample::select(vec!["In", "NotIn", "Exists", "DoesNotExist"]), prop::collection::vec("[xy]", 1..3));
+        let expression = expression.prop_map(|(key, operator, values)| {
+            let values = if operator.ends_with("In") { json!(values) } else { json!([]) };
+            json!({"key": key, "operator": operator, "values": values})
+        });
+        let labels = prop::collection::btree_map("[ab]", "[xy]", 0..3);
+        (labels, prop::collection::vec(expression, 0..3))
+            .prop_map(|(labels, expressions)| json!({"matchLabels": labels, "matchExpressions": expressions}))
+    }
+
+    proptest! {
+        #[test]
+        fn the_resolver_says_what_looking_at_all_policies_says(
+            selectors in prop::collection::vec(any_selector(), 0..6),
+            labels in prop::collection::btree_map("[abc]", "[xyz]", 0..3),
+        ) {
+            let names: Vec<String> = (0..selectors.len()).map(|number| format!("policy-{number}")).collect();
+            let named: Vec<(&str, Value)> = names.iter().map(String::as_str).zip(selectors).collect();
+            let policies = policies(&named);
+            prop_assert_eq!(Resolver::of(&policies).governance(&labels), governance(&policies, &labels));
+        }
     }
 }

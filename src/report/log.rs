@@ -6,9 +6,9 @@ use std::{fmt, io::IsTerminal};
 use chrono::SecondsFormat;
 use tracing::Subscriber;
 use tracing_subscriber::{
-    EnvFilter,
-    filter::ParseError,
+    filter::{ParseError, Targets},
     fmt::{MakeWriter, format::Writer, time::FormatTime},
+    layer::SubscriberExt,
 };
 
 use crate::api::time::Time;
@@ -55,22 +55,23 @@ pub enum Error {
 /// [`Error`]; a filter that can't be read is bad usage.
 pub fn init(format: LogFormat, filter: Option<&str>, now: impl Fn() -> Time + Send + Sync + 'static) -> Result<(), Error> {
     let filter = filter.filter(|filter| !filter.is_empty()).unwrap_or(DEFAULT_FILTER);
-    let filter = EnvFilter::builder().parse(filter).map_err(|error| Error::Filter(filter.into(), error))?;
+    let filter: Targets = filter.parse().map_err(|error| Error::Filter(filter.into(), error))?;
     let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let colour = !no_colour && std::io::stderr().is_terminal();
     tracing::subscriber::set_global_default(subscriber(format, filter, colour, now, std::io::stderr))?;
     Ok(())
 }
 
-fn subscriber<N, W>(format: LogFormat, filter: EnvFilter, colour: bool, now: N, writer: W) -> Box<dyn Subscriber + Send + Sync>
+fn subscriber<N, W>(format: LogFormat, filter: Targets, colour: bool, now: N, writer: W) -> Box<dyn Subscriber + Send + Sync>
 where
     N: Fn() -> Time + Send + Sync + 'static,
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_timer(Timer(now)).with_writer(writer);
+    let registry = tracing_subscriber::registry().with(filter);
+    let lines = tracing_subscriber::fmt::layer().with_timer(Timer(now)).with_writer(writer);
     match format {
-        LogFormat::Text => Box::new(builder.with_ansi(colour).with_target(false).finish()),
-        LogFormat::Json => Box::new(builder.json().flatten_event(true).with_current_span(false).with_span_list(false).finish()),
+        LogFormat::Text => Box::new(registry.with(lines.with_ansi(colour).with_target(false))),
+        LogFormat::Json => Box::new(registry.with(lines.json().flatten_event(true).with_current_span(false).with_span_list(false))),
     }
 }
 
@@ -104,7 +105,7 @@ mod tests {
     fn lines(format: LogFormat, log: impl FnOnce()) -> String {
         let written = Written::default();
         let writer = written.clone();
-        let subscriber = subscriber(format, EnvFilter::new(DEFAULT_FILTER), false, now, move || writer.clone());
+        let subscriber = subscriber(format, DEFAULT_FILTER.parse().unwrap(), false, now, move || writer.clone());
         tracing::subscriber::with_default(subscriber, log);
         String::from_utf8(written.0.lock().unwrap().clone()).unwrap()
     }

@@ -20,7 +20,7 @@ use crate::{
     candidates::{Candidate, urgency},
     policy::{
         Policy,
-        resolve::{Governance, governance as resolve},
+        resolve::{Governance, Resolver},
     },
     schedule::window::Schedule,
     view::{Missing, Need, View},
@@ -160,10 +160,11 @@ fn results(view: &View, now: Time, config: &Config, schedules: &Schedules, memor
     let (effects, swept) = sweep(view, &annotated, now);
     let in_flight = in_flight(view);
     let by_pool = ByPool::new(view);
+    let resolver = Resolver::of(&view.policies);
     let never = Arc::default();
     let mut results = BTreeMap::new();
     for (name, pool) in &view.pools {
-        let governance = resolve(&view.policies, &pool.metadata.labels);
+        let governance = resolver.governance(&pool.metadata.labels);
         let policy = used(&governance);
         let schedule = policy.and_then(|policy| schedules.get(&policy.name)).unwrap_or(&never);
         let anchor = pool.metadata.annotation(keys::ACTIVE_ROTATION);

@@ -133,8 +133,8 @@ impl PoolWorld {
         if let Some(claim) = self.view.claims.get_mut(&host.claim) {
             claim.status.conditions = kinds.iter().map(|(kind, from)| condition(kind, stage >= *from)).collect();
             claim.status.node_name = (stage >= Stage::Registered).then(|| host.node.clone());
-            claim.status.capacity = host.capacity.raw();
-            claim.status.allocatable = usable.raw();
+            claim.status.capacity = host.capacity.raw().into();
+            claim.status.allocatable = usable.raw().into();
             claim.metadata.resource_version = serial.to_string();
         }
         if stage >= Stage::Registered {

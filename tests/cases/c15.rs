@@ -1,5 +1,5 @@
 //! C15: one hung pass must not stop all later ones. Whoever hangs, the program ends by itself, says which call hung, and
-//! gives its Lease back.
+//! leaves no Lease held.
 
 use std::{
     sync::{
@@ -14,7 +14,7 @@ use tokio::net::TcpListener;
 
 use crate::{
     program::{Kubeconfig, ended},
-    server::{Reply, Server},
+    server::{Reply, Request, Server},
 };
 
 /// Listens and accepts, and says nothing.
@@ -34,13 +34,18 @@ fn is_load(path: &str, plural: &str) -> bool {
     path.contains(plural) && path.contains("limit=500")
 }
 
+fn writes(requests: &[Request]) -> Vec<String> {
+    let words = requests.iter().map(|request| format!("{} {}", request.method, request.path));
+    words.filter(|request| !request.starts_with("GET")).collect()
+}
+
 #[tokio::test]
 async fn a_server_that_takes_the_connection_and_no_tls_is_told_after_5s() {
     let port = silent().await;
     let cluster = json!({"server": format!("https://127.0.0.1:{port}"), "insecure-skip-tls-verify": true});
     let ended = ended(Kubeconfig::new(cluster, json!({"token": "t"})).run(&[])).await;
     assert_eq!(ended.code, Some(3), "{}", ended.log);
-    assert!(ended.log.contains("preflight failed: list nodepools.karpenter.sh/v1: no connection within 5s"), "{}", ended.log);
+    assert!(ended.log.contains("preflight failed: get Lease node-rotation-system/noderotation: no connection within 5s"), "{}", ended.log);
     assert!(ended.took < Duration::from_secs(14), "{:?}", ended.took);
 }
 
@@ -49,7 +54,8 @@ async fn a_server_that_never_answers_is_told_after_15s_with_the_call() {
     let server = Server::start(|_| Some(Reply::Silence)).await;
     let ended = ended(Kubeconfig::plain(server.port).run(&[])).await;
     assert_eq!(ended.code, Some(3), "{}", ended.log);
-    assert!(ended.log.contains("preflight failed: list nodepools.karpenter.sh/v1: no complete answer within 15s"), "{}", ended.log);
+    let words = "preflight failed: get Lease node-rotation-system/noderotation: no complete answer within 15s";
+    assert!(ended.log.contains(words), "{}", ended.log);
     assert!((15..25).contains(&ended.took.as_secs()), "{:?}", ended.took);
 }
 
@@ -60,16 +66,19 @@ async fn a_tls_server_that_never_answers_is_told_with_the_call() {
     let cluster = json!({"server": format!("https://127.0.0.1:{}", server.port), "certificate-authority-data": authority});
     let ended = ended(Kubeconfig::new(cluster, json!({"token": "t"})).run(&["--request-timeout", "2s"])).await;
     assert_eq!(ended.code, Some(3), "{}", ended.log);
-    assert!(ended.log.contains("list nodepools.karpenter.sh/v1: no complete answer within 2s"), "{}", ended.log);
+    assert!(ended.log.contains("get Lease node-rotation-system/noderotation: no complete answer within 2s"), "{}", ended.log);
 }
 
 #[tokio::test]
-async fn a_list_that_stalls_in_the_middle_is_named_and_the_lease_is_given_back() {
+async fn a_list_that_stalls_in_the_middle_is_named_also_on_the_lease_that_is_given_back() {
     let server = Server::start(|request| is_load(&request.path, "nodeclaims").then_some(Reply::Stall)).await;
     let ended = ended(Kubeconfig::plain(server.port).run(&["--request-timeout", "2s"])).await;
     assert_eq!(ended.code, Some(1), "{}", ended.log);
-    assert!(ended.log.contains("list NodeClaims: no complete answer within 2s"), "{}", ended.log);
+    let words = "list NodeClaims: no complete answer within 2s";
+    assert!(ended.log.contains(words), "{}", ended.log);
     assert_eq!(server.lease()["spec"]["holderIdentity"], "");
+    let last = server.lease()["metadata"]["annotations"]["noderotation.io/last-pass"].as_str().unwrap_or_default().to_owned();
+    assert!(last.contains(words), "{last}");
 }
 
 #[tokio::test]
@@ -79,7 +88,7 @@ async fn the_whole_pass_ends_at_its_deadline_and_names_what_it_waited_for() {
     assert_eq!(ended.code, Some(1), "{}", ended.log);
     assert!(ended.log.contains("deadline has passed, before the answer to: list NodePools"), "{}", ended.log);
     assert!(ended.took < Duration::from_secs(14), "{:?}", ended.took);
-    assert_eq!(server.lease()["spec"]["holderIdentity"], "");
+    assert_eq!(writes(&server.requests()), Vec::<String>::new());
 }
 
 #[tokio::test]
@@ -94,7 +103,7 @@ async fn a_silent_pushgateway_delays_the_end_by_5s_and_costs_no_exit_code() {
 }
 
 #[tokio::test]
-async fn a_signal_while_a_list_is_pending_ends_it_with_143_and_the_lease_given_back() {
+async fn a_signal_while_a_list_is_pending_ends_it_with_143_and_nothing_written() {
     let listed = Arc::new(AtomicBool::new(false));
     let seen = Arc::clone(&listed);
     let server = Server::start(move |request| {
@@ -109,8 +118,6 @@ async fn a_signal_while_a_list_is_pending_ends_it_with_143_and_the_lease_given_b
     while !listed.load(Ordering::SeqCst) {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    assert_ne!(server.lease()["spec"]["holderIdentity"], "");
-    let before = server.requests().len();
     let began = std::time::Instant::now();
     let pid = child.id().unwrap().to_string();
     assert!(tokio::process::Command::new("kill").args(["-TERM", &pid]).status().await.unwrap().success());
@@ -119,9 +126,5 @@ async fn a_signal_while_a_list_is_pending_ends_it_with_143_and_the_lease_given_b
     assert_eq!(output.status.code(), Some(143), "{log}");
     assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
     assert!(log.contains("interrupted by a signal, before the answer to: list NodePools"), "{log}");
-    let after: Vec<String> = server.requests()[before..].iter().map(|request| format!("{} {}", request.method, request.path)).collect();
-    let writes: Vec<&String> = after.iter().filter(|request| !request.starts_with("GET")).collect();
-    assert_eq!(writes.len(), 1, "{after:?}");
-    assert!(writes[0].starts_with("PATCH") && writes[0].contains("/leases/noderotation"), "{after:?}");
-    assert_eq!(server.lease()["spec"]["holderIdentity"], "");
+    assert_eq!(writes(&server.requests()), Vec::<String>::new());
 }

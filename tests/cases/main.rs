@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod blackout;
+mod bodies;
 mod c01;
 mod c04;
 mod c06;
@@ -17,6 +18,7 @@ mod c19;
 mod c21;
 mod c23;
 mod fleet;
+mod idle;
 mod program;
 mod server;
 mod t_program;

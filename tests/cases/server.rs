@@ -30,6 +30,8 @@ pub enum Reply {
     Silence,
     /// The head and a part of the body, then nothing.
     Stall,
+    /// These bytes, head included, one piece after the other with a pause before each; then the connection is closed.
+    Raw(Vec<Vec<u8>>, Duration),
 }
 
 type Answer = dyn Fn(&Request) -> Option<Reply> + Send + Sync;
@@ -106,6 +108,18 @@ impl Server {
                     stream.write_all(head.as_bytes()).await.unwrap();
                     return tokio::time::sleep(Duration::from_secs(600)).await;
                 }
+                Reply::Raw(pieces, pause) => {
+                    for piece in pieces {
+                        if !pause.is_zero() {
+                            tokio::time::sleep(pause).await;
+                        }
+                        if stream.write_all(&piece).await.is_err() || stream.flush().await.is_err() {
+                            return;
+                        }
+                    }
+                    let _ = stream.shutdown().await;
+                    return;
+                }
             };
             let head =
                 format!("HTTP/1.1 {code} X\r\ndate: Mon, 30 Nov 2026 07:00:00 GMT\r\n{kind}\r\ncontent-length: {}\r\n\r\n", body.len());
@@ -128,8 +142,12 @@ impl Server {
             }
             "PATCH" if is_lease => {
                 let mut patched = lease.clone().unwrap_or_default();
-                for (key, value) in request.body["spec"].as_object().into_iter().flatten() {
-                    patched["spec"][key] = value.clone();
+                for part in ["/spec", "/metadata/annotations"] {
+                    for (key, value) in request.body.pointer(part).and_then(Value::as_object).into_iter().flatten() {
+                        let (outer, inner) = part[1..].split_once('/').unwrap_or((&part[1..], ""));
+                        let into = if inner.is_empty() { &mut patched[outer] } else { &mut patched[outer][inner] };
+                        into[key] = value.clone();
+                    }
                 }
                 *lease = Some(patched.clone());
                 Reply::Json(200, patched)

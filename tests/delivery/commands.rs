@@ -10,11 +10,12 @@ use std::{
 const PROGRAMS: [&str; 8] = ["kubectl ", "noderotation ", "make ", "cargo ", "skopeo ", "sed ", "curl ", ".ci/"];
 
 /// Commands that no test runs, and why.
-pub const BY_NOBODY: [(&str, &str); 5] = [
+pub const BY_NOBODY: [(&str, &str); 6] = [
     ("make test", "runs all the others"),
     ("make fuzz", "takes a quarter of an hour; the tests put some thousand objects through the same"),
     ("make kill", "takes half an hour; the tests kill some passes in the same way"),
     ("make bench", "measures, so it wants the machine for itself"),
+    ("make bench-cluster", "measures, too, and fills a cluster for half an hour"),
     ("make advisories", "the advisory database can't be reached from everywhere"),
 ];
 

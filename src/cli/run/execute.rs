@@ -1,4 +1,4 @@
-//! One pass as a process: connect, take the Lease, do the pass, report, and map what happened to the exit code.
+//! One pass as a process: connect, do the pass, report, and map what happened to the exit code.
 
 use std::{
     collections::BTreeMap,
@@ -8,6 +8,7 @@ use std::{
 };
 
 use chrono::TimeDelta;
+use http::Uri;
 
 use super::{
     super::{ExitCode, connect::ConnectOptions, screen::Screen},
@@ -24,12 +25,12 @@ use crate::{
         session::{Session, Terms},
         stop::{Signal, Stop},
     },
-    pass::{self, PassReport},
+    pass::{self, Look, PassReport, Unready},
     report::{
         log,
         metrics::{Extent, PassFacts, PoolReport, Stage, text},
     },
-    rotation::{decide::decide, scene::Config},
+    rotation::scene::Config,
     surge::PlaceholderSettings,
 };
 
@@ -92,6 +93,27 @@ impl Ended {
         Self { code, extent: Extent::HeldElsewhere, report: PassReport::default() }
     }
 
+    fn unready(unready: Unready, server: &Uri) -> Self {
+        match unready {
+            Unready::Preflight(words) => {
+                tracing::error!(%server, "preflight failed: {words}");
+                Self::early(ExitCode::NotConnected, Stage::Preflight)
+            }
+            Unready::Held(held) => {
+                match &held.oddity {
+                    None => tracing::info!("nothing is done by this run: {held}"),
+                    // Nobody may be at work at all.
+                    Some(_) => tracing::warn!("nothing is done by this run: {held}"),
+                }
+                Self::quiet(ExitCode::Done)
+            }
+            Unready::Lease(failure) => {
+                tracing::error!(error = %failure, "the Lease can't be taken");
+                Self::early(ExitCode::NotConnected, Stage::Lease)
+            }
+        }
+    }
+
     fn of(report: PassReport) -> Self {
         let (code, extent) = match &report.aborted {
             Some(Failure::LeaseLost(_)) => (ExitCode::LeaseLost, Extent::NoView),
@@ -128,37 +150,26 @@ impl Ended {
 }
 
 async fn work(options: &RunOptions, stop: &Stop, clock: &LogClock) -> Ended {
-    let mut session = match open(options, stop, clock).await {
-        Ok(session) => session,
+    let (mut session, server) = match open(options, stop, clock).await {
+        Ok(opened) => opened,
         Err(ended) => return ended,
     };
     let config = config(options);
     if options.dry_run {
-        return dry_run(&session, &config).await;
+        return dry_run(&session, &server, &config).await;
     }
     let patience = options.wait_for_lease.map_or(Duration::ZERO, std_duration);
-    match session.take_lease(patience).await {
-        Ok(None) => {}
-        Ok(Some(held)) => {
-            match &held.oddity {
-                None => tracing::info!("nothing is done by this run: {held}"),
-                // Nobody may be at work at all.
-                Some(_) => tracing::warn!("nothing is done by this run: {held}"),
-            }
-            return Ended::quiet(ExitCode::Done);
-        }
-        Err(failure) => {
-            tracing::error!(error = %failure, "the Lease can't be taken");
-            return Ended::early(ExitCode::NotConnected, Stage::Lease);
-        }
-    }
-    let ended = Ended::of(pass::pass(&session, &config, options.concurrency.get()).await).after(stop);
+    let look = match pass::ready(&mut session, &config, patience).await {
+        Ok(look) => look,
+        Err(unready) => return Ended::unready(unready, &server),
+    };
+    let ended = Ended::of(pass::pass_over(&session, options.concurrency.get(), look).await).after(stop);
     let last = ended.last(session.clock().now());
     session.finish(last).await;
     ended
 }
 
-async fn open(options: &RunOptions, stop: &Stop, clock: &LogClock) -> Result<Session, Ended> {
+async fn open(options: &RunOptions, stop: &Stop, clock: &LogClock) -> Result<(Session, Uri), Ended> {
     let ConnectOptions { kubeconfig, context, impersonate, request_timeout } = options.connect.clone();
     let target = Target { kubeconfig, context, impersonate };
     let connected = tokio::select! {
@@ -175,13 +186,10 @@ async fn open(options: &RunOptions, stop: &Stop, clock: &LogClock) -> Result<Ses
         request_timeout: request_timeout.map(std_duration),
         stop: stop.clone(),
     };
-    let session = Session::open(client, terms).await.map_err(|error| {
-        tracing::error!(%server, "preflight failed: {}", chain(&error));
-        Ended::early(ExitCode::NotConnected, Stage::Preflight)
-    })?;
+    let session = Session::begin(client, terms);
     // The first and only one to set it.
     let _ = clock.set(session.clock());
-    Ok(session)
+    Ok((session, server))
 }
 
 fn config(options: &RunOptions) -> Config {
@@ -199,14 +207,16 @@ fn config(options: &RunOptions) -> Config {
 }
 
 /// The path of a pass up to its decision; nothing that writes is ever built.
-async fn dry_run(session: &Session, config: &Config) -> Ended {
-    let (view, lease) = futures::join!(pass::view(session, config), session.lease());
+async fn dry_run(session: &Session, server: &Uri, config: &Config) -> Ended {
+    let (proven, look, lease) = futures::join!(session.preflight(), pass::look(session, config), session.lease());
+    if let Err(error) = proven {
+        return Ended::unready(Unready::Preflight(chain(&error)), server);
+    }
     if let Some(held) = lease.ok().flatten().and_then(|record| record.held(session.now())) {
         tracing::info!("a dry run needs no Lease: {held}");
     }
-    match view {
-        Ok(view) => {
-            let decision = decide(&view, session.now(), config);
+    match look {
+        Ok(Look { view, decision, .. }) => {
             let printed = super::super::print(&Screen::stdout(true).wrap_lines(&steps::text(&decision)));
             let failed = !decision.errors.is_empty() || !view.unreadable.is_empty();
             Ended::quiet(if failed { ExitCode::Failed } else { printed })

@@ -1,3 +1,8 @@
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
 use serde_json::json;
 
 use super::*;
@@ -33,24 +38,83 @@ async fn a_list_of_several_pages_is_read_whole() {
     assert_eq!(fake.sent("GET").iter().filter(|path| *path == NODECLAIMS).count(), 3);
 }
 
+/// An API whose answers come in these pieces, one answer after the other; an empty piece breaks the connection. With
+/// how many pieces have been asked for.
+fn piecewise(answers: &'static [&'static [&'static str]]) -> (Api, Arc<AtomicUsize>) {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let (count, turn) = (Arc::clone(&asked), AtomicUsize::new(0));
+    let client = kube::Client::new(
+        tower::service_fn(move |_: http::Request<kube::client::Body>| {
+            let pieces = answers[turn.fetch_add(1, Ordering::Relaxed)].iter();
+            let count = Arc::clone(&count);
+            let frames = pieces.map(move |piece| {
+                count.fetch_add(1, Ordering::Relaxed);
+                if piece.is_empty() { Err(std::io::Error::other("reset")) } else { Ok(http_body::Frame::data(bytes::Bytes::from(*piece))) }
+            });
+            let body = http_body_util::StreamBody::new(futures::stream::iter(frames));
+            std::future::ready(Ok::<_, std::io::Error>(http::Response::new(body)))
+        }),
+        "default",
+    );
+    (Api::new(client, std::time::Duration::from_secs(50), crate::kube::stop::Stop::never()), asked)
+}
+
 #[tokio::test]
-async fn the_next_page_is_on_its_way_while_one_is_read() {
-    let fake = (0..150).fold(Fake::new(), |fake, number| {
-        let (path, object) = claim(&format!("c{number:03}"));
-        fake.with(&path, object)
-    });
-    fake.store(|store| store.page = Some(100));
-    let session = fake.session().await;
-    let asked_at_the_end_of_page_one = std::cell::Cell::new(0);
-    let parse = |raw: &RawValue| {
-        let claim = item::<NodeClaim>(raw)?;
-        if claim.metadata.name == "c099" {
-            asked_at_the_end_of_page_one.set(fake.sent("GET").len());
-        }
-        Ok(claim)
+async fn an_item_is_read_before_the_rest_of_its_page_has_come() {
+    let (api, asked) = piecewise(&[&[r#"{"items":[{"metadata":{"name":"a"}},{"meta"#, r#"data":{"name":"b"}}],"metadata":{}}"#]]);
+    let read = std::cell::RefCell::new(Vec::new());
+    let parse = |item: &[u8]| {
+        read.borrow_mut().push((super::item::<NodeClaim>(item)?.metadata.name, asked.load(Ordering::Relaxed)));
+        Ok(())
     };
-    let listed = List::of("NodeClaim", NODECLAIMS).read(session.api(), parse).await.unwrap();
-    assert_eq!((listed.items.len(), asked_at_the_end_of_page_one.get()), (150, 2));
+    List::of("NodeClaim", NODECLAIMS).read(&api, parse).await.unwrap();
+    assert_eq!(*read.borrow(), [("a".to_owned(), 1), ("b".to_owned(), 2)]);
+}
+
+#[tokio::test]
+async fn a_page_that_breaks_off_is_read_again_and_no_item_comes_twice() {
+    let first = &[r#"{"items":[{"metadata":{"name":"a"}}],"metadata":{"continue":"x"}}"#][..];
+    let broken = &[r#"{"items":[{"metadata":{"name":"b"}},{"spec":{"expireAfter":3}},"#, ""][..];
+    let second = &[r#"{"items":[{"metadata":{"name":"b"}},{"metadata":{"name":"c"}}]}"#][..];
+    let (api, _) = piecewise(vec![first, broken, second].leak());
+    let listed = List::of("NodeClaim", NODECLAIMS).read(&api, item::<NodeClaim>).await.unwrap();
+    assert_eq!(listed.unreadable, []);
+    assert_eq!(listed.items.iter().map(|claim| claim.metadata.name.as_str()).collect::<Vec<_>>(), ["a", "b", "c"]);
+}
+
+#[tokio::test]
+async fn no_part_of_a_page_is_a_page_though_the_connection_ends_as_if_it_were_all() {
+    let first = r#"{"items":[{"metadata":{"name":"a"}}],"metadata":{"continue":"x"}}"#;
+    let second = r#"{"kind":"NodeClaimList","items":[{"metadata":{"name":"b"}} , {"metadata":{"name":"c"}}], "metadata":{"continue":""}}"#;
+    let list = List::of("NodeClaim", NODECLAIMS);
+    for length in 1..second.len() {
+        let cut = &second[..length];
+        // Broken connections are tried twice.
+        let (api, _) = piecewise(vec![&*vec![first].leak(), &*vec![cut].leak(), &*vec![cut].leak()].leak());
+        let failure = list.read(&api, item::<NodeClaim>).await.unwrap_err();
+        assert_eq!(failure.to_string(), "list NodeClaims: the answer breaks off", "{cut}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_list_is_told_with_its_beginning() {
+    let list = List::of("NodeClaim", NODECLAIMS);
+    let cases = [
+        ("<html>Sign in</html>", "expected value at line 1 column 1; it begins \"<html>Sign in</html>\""),
+        ("{}", "missing field `items` at line 1 column 2; it begins \"{}\""),
+        (r#"{"items":{}}"#, "invalid type: map, expected a sequence at line 1 column 9; it begins \"{\\\"items\\\":{}}\""),
+        (r#"{"items":[7]}"#, "an item of the list begins with '7'"),
+        (
+            r#"{"items":[{}],"items":[{}]}"#,
+            "duplicate field `items` at line 1 column 19; it begins \"{\\\"items\\\":[],\\\"items\\\":[]}\"",
+        ),
+        (r#"{"\u0069tems":[{}]}"#, "its items are not where those of a list are"),
+    ];
+    for (body, words) in cases {
+        let (api, _) = piecewise(vec![&*vec![body].leak()].leak());
+        let failure = list.read(&api, item::<NodeClaim>).await.unwrap_err();
+        assert_eq!(failure.to_string(), format!("list NodeClaims: the answer can't be read: {words}"));
+    }
 }
 
 #[tokio::test]
@@ -128,5 +192,9 @@ async fn a_list_that_fails_a_little_is_read_and_one_that_is_refused_is_named() {
     }
     fake.fault("GET", refuse(403, "nodeclaims is forbidden: cannot list"));
     let failure = list.read(session.api(), item::<NodeClaim>).await.unwrap_err();
-    assert_eq!(failure.to_string(), "list NodeClaims: HTTP 403: nodeclaims is forbidden: cannot list");
+    let words = "the verb `list` on nodeclaims.karpenter.sh/v1 is not allowed (the API server says: nodeclaims is forbidden: cannot list)";
+    assert_eq!(failure, Failure::Preflight(words.into()));
+    fake.fault("GET", refuse(403, "nodes is forbidden: cannot list"));
+    let failure = List::of("Node", NODES).read(session.api(), item::<Node>).await.unwrap_err();
+    assert_eq!(failure.to_string(), "list Nodes: HTTP 403: nodes is forbidden: cannot list");
 }

@@ -21,6 +21,9 @@ use crate::stages;
 /// How often a start is tried whose ports were taken by somebody else in between.
 const START_ATTEMPTS: usize = 4;
 
+/// How many of the Kubernetes processes are etcd and the API server; they are started first.
+const API: usize = 2;
+
 /// A running etcd, API server, controller manager, scheduler, kwok and (by [`Options`]) Karpenter with its KWOK provider.
 ///
 /// Everything is on ports of its own, on loopback; several control planes side by side know nothing of each other.
@@ -210,6 +213,14 @@ impl ControlPlane {
     /// Ends Karpenter: NodeClaims are neither launched nor drained nor expired until [`ControlPlane::start_karpenter`].
     pub fn stop_karpenter(&self) {
         drop(self.processes().karpenter.take());
+    }
+
+    /// Ends everything that acts on objects by itself: Karpenter, kwok, the controller manager and the scheduler. etcd and the
+    /// API server go on, over a cluster that stands still.
+    pub fn stop_controllers(&self) {
+        let mut processes = self.processes();
+        drop((processes.karpenter.take(), processes.kwok.take()));
+        processes.kubernetes.truncate(API);
     }
 
     /// Starts Karpenter (again), with nothing remembered.

@@ -12,7 +12,7 @@ use crate::{
         session::{Session, Terms},
         stop::Stop,
     },
-    pass::{PassReport, pass},
+    pass::{PassReport, Unready, pass_over, ready},
     policy::{Policy, read},
     rotation::scene::Config,
     world::{
@@ -106,11 +106,12 @@ pub fn terms() -> Terms {
 
 /// One run of the program, as `run` does it; `None` while another holds the Lease.
 pub async fn run(client: kube::Client) -> Option<PassReport> {
-    let mut session = Session::open(client, terms()).await.unwrap();
-    if session.take_lease(Duration::ZERO).await.unwrap().is_some() {
-        return None;
-    }
-    let report = pass(&session, &config(), 8).await;
+    let mut session = Session::begin(client, terms());
+    let look = match ready(&mut session, &config(), Duration::ZERO).await {
+        Err(Unready::Held(_)) => return None,
+        look => look.unwrap(),
+    };
+    let report = pass_over(&session, 8, look).await;
     session.close().await;
     Some(report)
 }

@@ -7,6 +7,8 @@ use kube::client::Body;
 use tokio::sync::watch;
 use tower::{BoxError, Service, ServiceExt};
 
+const DRY: &[u8] = br#""dryRun":["All"]"#;
+
 /// The gate of one pass.
 #[derive(Clone)]
 pub struct Gate {
@@ -38,10 +40,13 @@ impl Gate {
         let gate = self.clone();
         let held = move |request: Request<Body>| {
             let (gate, service) = (gate.clone(), service.clone());
-            let line = format!("{} {}", request.method(), request.uri());
             async move {
-                gate.meet(line).await;
-                service.oneshot(request).await
+                let (head, body) = request.into_parts();
+                let body = body.collect_bytes().await?;
+                // A DELETE says so in its body.
+                let dry = if body.windows(DRY.len()).any(|part| part == DRY) { " dryRun=All" } else { "" };
+                gate.meet(format!("{} {}{dry}", head.method, head.uri)).await;
+                service.oneshot(Request::from_parts(head, Body::from(body))).await
             }
         };
         kube::Client::new(tower::service_fn(held), "default")

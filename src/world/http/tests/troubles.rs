@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     kube::session::Session,
-    pass::pass,
+    pass::{pass_over, ready},
     world::{
         fleet::Model,
         http::faults::{Fault, Faults, Plan},
@@ -21,9 +21,9 @@ use crate::{
 
 /// A run that may end in any error; as the program does, it gives the Lease back where it can.
 async fn try_run(client: kube::Client) {
-    let Ok(mut session) = Session::open(client, terms()).await else { return };
-    if matches!(session.take_lease(Duration::ZERO).await, Ok(None)) {
-        pass(&session, &config(), 8).await;
+    let mut session = Session::begin(client, terms());
+    if let Ok(look) = ready(&mut session, &config(), Duration::ZERO).await {
+        pass_over(&session, 8, look).await;
         session.close().await;
     }
 }

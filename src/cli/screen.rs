@@ -86,9 +86,6 @@ impl Screen {
         }
         let mut table = Table::new();
         table.load_style(NOTHING).force_no_tty();
-        if let Some(width) = self.width {
-            table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
-        }
         if self.colour {
             table.enforce_styling();
         }
@@ -98,11 +95,16 @@ impl Screen {
         for row in rows {
             table.add_row(Row::from(row.into_iter().map(Styled::cell)));
         }
-        let (whole, mut left) = (fits(&widths), self.width.unwrap_or_default() * 3 / 5);
+        table.column_iter_mut().for_each(|column| drop(column.set_padding((0, GAP))));
+        let unwrapped = table.trim_fmt();
+        let Some(width) = self.width.filter(|width| unwrapped.lines().any(|line| visible(line) > usize::from(*width))) else {
+            return format!("{unwrapped}\n");
+        };
+        table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
+        let (whole, mut left) = (fits(&widths), width * 3 / 5);
         for (column, word) in table.column_iter_mut().zip(widths) {
-            column.set_padding((0, GAP));
             // Names can be copied; where there is no room for all words whole, those of the first columns come first.
-            if self.width.is_some() && (whole || word <= left) {
+            if whole || word <= left {
                 column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(word)));
             }
             left = left.saturating_sub(word);
@@ -255,6 +257,19 @@ mod tests {
         assert_eq!(narrow.table_without(&headers, rows(), &["POLICY"]), "POOL      WINDOW\npayments  in 3h\n");
         assert!(narrow.table(&headers, rows()).contains("payments"), "the first column stays whole");
         assert_eq!(Screen { width: None, ..SCREEN }.table_without(&headers, rows(), &["POLICY"]), told, "a pipe takes everything");
+    }
+
+    #[test]
+    fn what_fits_is_not_wrapped() {
+        let headers = ["POOL", "CLAIM", "NODE", "STATE", "SINCE", "ATTEMPT", "UNTIL", "DEADLINE"];
+        let node = "kwok-demo-8tk2v-lynxgrove-2-wx9odptcvi-3272362889";
+        let cells = ["demo", "demo-8tk2v", node, "pending", "9s ago", "1", "in 14m", "in 29d23h"];
+        let row: Vec<Styled> = cells.map(Styled::plain).into();
+        let screen = |width| Screen { width: Some(width), height: None, colour: false, headers: true };
+        let whole = Screen { width: None, ..screen(0) }.table(&headers, vec![row.clone()]);
+        let needed = whole.lines().map(visible).max().unwrap();
+        assert_eq!(screen(u16::try_from(needed).unwrap()).table(&headers, vec![row.clone()]), whole);
+        assert_ne!(screen(u16::try_from(needed - 1).unwrap()).table(&headers, vec![row]), whole);
     }
 
     #[test]

@@ -3,10 +3,9 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 
 # Debian packages, each with the program or file that shows that it is there: what tests need, and what images need.
-PACKAGES := prometheus-pushgateway:prometheus-pushgateway prometheus:promtool prometheus-alertmanager:prometheus-alertmanager \
-  faketime:faketime curl:curl jq:jq buildah:buildah skopeo:skopeo docker-registry:docker-registry \
-  chromium:chromium chromium-driver:chromedriver
 IMAGE_PACKAGES := buildah:buildah gcc:gcc gcc-aarch64-linux-gnu:aarch64-linux-gnu-gcc libc6-dev-arm64-cross:/usr/aarch64-linux-gnu/include/stdlib.h
+PACKAGES := prometheus-pushgateway:prometheus-pushgateway prometheus:promtool prometheus-alertmanager:prometheus-alertmanager \
+  faketime:faketime curl:curl jq:jq skopeo:skopeo docker-registry:docker-registry chromium:chromium chromium-driver:chromedriver $(IMAGE_PACKAGES)
 
 # Installs those of a list that are missing.
 define install

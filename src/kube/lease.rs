@@ -283,6 +283,8 @@ impl Desk {
         let error = match self.written(request, None).await {
             Ok(version) => return Ok(Ok(Standing { renewed: now, version, lost: None, trouble: None })),
             Err(error) if error.code() == Some(409) || error.is_unclear() => error,
+            // Deleted since it was seen. Without one, it is the namespace that is missing.
+            Err(error) if error.code() == Some(404) && free.is_some() => error,
             Err(error) => return Err(error.failure(&self.words(verb))),
         };
         // Our name on it can only come from a write to a version that was free.

@@ -95,7 +95,9 @@ impl Screen {
         for row in rows {
             table.add_row(Row::from(row.into_iter().map(Styled::cell)));
         }
-        table.column_iter_mut().for_each(|column| drop(column.set_padding((0, GAP))));
+        for column in table.column_iter_mut() {
+            column.set_padding((0, GAP));
+        }
         let unwrapped = table.trim_fmt();
         let Some(width) = self.width.filter(|width| unwrapped.lines().any(|line| visible(line) > usize::from(*width))) else {
             return format!("{unwrapped}\n");

@@ -26,17 +26,34 @@ fn main() {
     let numbers: Vec<usize> = std::env::args().skip(1).filter_map(|word| word.parse().ok()).collect();
     println!("{:>7} {:>6} {:>10} {:>10} {:>14}", "nodes", "days", "seconds", "rotations", "us/rotation");
     match numbers.as_slice() {
-        [nodes, days] => measure(*nodes, *days),
+        [nodes, days] => drop(measure(*nodes, *days, &Model::default())),
         _ => {
             for (nodes, days) in [(500, 365), (1000, 90), (1000, 180), (1000, 365), (2000, 365), (5000, 30), (10_000, 30)] {
-                measure(nodes, days);
+                measure(nodes, days, &Model::default());
             }
+            troubled(1000, 90);
         }
     }
 }
 
-fn measure(nodes: usize, days: usize) {
-    let Some(begin) = parse_annotation("2026-12-01T00:00:00Z") else { return };
+/// What it costs that things go wrong: one in ten Nodes never becomes Ready, a kubelet refuses one in ten placeholders, and in
+/// the first hour of every window no instance is to be had.
+fn troubled(nodes: usize, days: usize) {
+    println!("the same, and the same again with everything going wrong that can:");
+    let quiet = measure(nodes, days, &Model::default());
+    let windows = (0..i64::try_from(days).unwrap_or(0)).map(|day| later(begin(), TimeDelta::days(day)));
+    let no_capacity = windows.map(|day| (later(day, TimeDelta::hours(1)), later(day, TimeDelta::hours(2)))).collect();
+    let troubled = measure(nodes, days, &Model { one_in_never_ready: 10, one_in_refused: 10, no_capacity, ..Model::default() });
+    println!("ratio {:.1}, aim at most 10", troubled / quiet);
+}
+
+fn begin() -> Time {
+    parse_annotation("2026-12-01T00:00:00Z").unwrap_or_default()
+}
+
+/// Prints what a fleet costs, and gives the seconds.
+fn measure(nodes: usize, days: usize, model: &Model) -> f64 {
+    let begin = begin();
     let until = later(begin, TimeDelta::days(i64::try_from(days).unwrap_or(i64::MAX)));
     let policies = policies();
     let passes = Passes { config: config(), jump: true, outages: Vec::new(), calendar: Arc::default() };
@@ -44,12 +61,13 @@ fn measure(nodes: usize, days: usize) {
     let mut rotations = 0;
     for pool in 0..POOLS {
         let spec = spec(pool, nodes / POOLS, begin);
-        let world = RefCell::new(PoolWorld::new(spec, &policies, Arc::new(Model::default()), 1, begin));
+        let world = RefCell::new(PoolWorld::new(spec, &policies, Arc::new(model.clone()), 1, begin));
         run(&world, Some(&passes), until);
         rotations += world.borrow().history.iter().filter(|happening| happening.event == Event::Completed).count();
     }
     let seconds = started.elapsed().as_secs_f64();
     println!("{nodes:>7} {days:>6} {seconds:>10.2} {rotations:>10} {:>14.0}", seconds * 1e6 / rotations.max(1) as f64);
+    seconds
 }
 
 fn config() -> Config {

@@ -20,7 +20,7 @@ use crate::{
 
 mod census;
 
-pub use census::{Around, Census, is_annotated};
+pub use census::{Around, Census};
 
 /// Where a claim stands; every claim is in exactly one bucket, the first that fits in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::time::{Time, parse_annotation};
+use super::{
+    keys,
+    time::{Time, parse_annotation},
+};
 
 /// An object's metadata. Fields that are not used are dropped on reading, and never written back.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -78,6 +81,11 @@ impl Meta {
             None => Stamp::Absent,
             Some(text) => parse_annotation(text).map_or(Stamp::Unreadable, Stamp::At),
         }
+    }
+
+    /// Whether it carries an annotation of ours.
+    pub fn is_annotated(&self) -> bool {
+        self.annotations.keys().any(|key| key.starts_with(keys::PREFIX))
     }
 
     /// Whether its deletion has been asked for.

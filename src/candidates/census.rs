@@ -10,7 +10,6 @@ use crate::{
     api::{
         karpenter::{Node, NodeClaim},
         keys,
-        meta::Meta,
         time::{Time, later},
     },
     rotation::{effect::retry_count, state::State},
@@ -233,7 +232,7 @@ impl Rules<'_> {
         Standing {
             bucket,
             is_triggered,
-            is_annotated: is_annotated(&claim.metadata),
+            is_annotated: claim.metadata.is_annotated(),
             is_short_lead: is_alive && self.derivation(claim).is_short_lead(),
             retries: retry_count(&claim.metadata),
             deadline,
@@ -291,11 +290,6 @@ impl Rules<'_> {
         }
         Bucket::Eligible
     }
-}
-
-/// Whether it carries an annotation of ours.
-pub fn is_annotated(meta: &Meta) -> bool {
-    meta.annotations.keys().any(|key| key.starts_with(keys::PREFIX))
 }
 
 /// Whether the operator protects this Node: the value is exactly `true`, and not ours.

@@ -14,7 +14,7 @@ use crate::{
         karpenter::{Node, NodeClaim},
         time::Time,
     },
-    candidates::{Around, Census, Rules, is_annotated},
+    candidates::{Around, Census, Rules},
     policy::Policy,
     schedule::window::Schedule,
     view::View,
@@ -79,7 +79,7 @@ impl Memory {
     }
 
     fn catch_up(&mut self, view: &View) {
-        let is_noted = |name: &String| view.claims.get(name).is_some_and(|claim| is_annotated(&claim.metadata));
+        let is_noted = |name: &String| view.claims.get(name).is_some_and(|claim| claim.metadata.is_annotated());
         let changed = std::mem::take(&mut self.changed);
         match &mut self.annotated {
             None => self.annotated = Some(view.claims.keys().filter(|name| is_noted(name)).cloned().collect()),

@@ -65,7 +65,12 @@ fn placeholders(view: &View, anchored: &BTreeSet<String>, effects: &mut Vec<Plan
 /// A Node belongs to the rotation that its `surge-for` names, else to that of its own claim.
 fn nodes(view: &View, anchored: &BTreeSet<String>, effects: &mut Vec<Planned>) {
     // The label finds our marks; where somebody removed it, the metadata that was read for a step still shows them.
-    let stripped = view.facts.nodes_of_pool.values().flat_map(|nodes| nodes.iter()).filter(|(name, _)| !view.marked.contains_key(*name));
+    let stripped = view
+        .facts
+        .nodes_of_pool
+        .values()
+        .flat_map(|nodes| nodes.iter())
+        .filter(|(name, node)| node.metadata.is_annotated() && !view.marked.contains_key(*name));
     // Few Nodes are marked, and whose the others are would be looked up among all claims.
     for (name, node) in view.marked.iter().chain(stripped).filter(|(_, node)| is_marked(&node.metadata)) {
         let own = || view.claims.values().find(|claim| claim.node() == Some(name)).map(|claim| claim.metadata.name.as_str());

@@ -6,5 +6,9 @@ pub mod karpenter;
 pub mod keys;
 pub mod meta;
 pub mod quantity;
-pub mod rotation_policy;
+#[cfg(test)]
+mod rotation_policy;
 pub mod time;
+
+/// The CustomResourceDefinition of RotationPolicy, as YAML. A test generates it from types, and keeps it what they say.
+pub const CRD: &str = include_str!("../crds/noderotation.io_rotationpolicies.yaml");

@@ -2,6 +2,7 @@
 //! used, every key of ours, time and quantities. Nothing here talks to anything.
 
 pub mod events;
+pub mod json;
 pub mod karpenter;
 pub mod keys;
 pub mod meta;

@@ -2,9 +2,14 @@
 //! used, every key of ours, time and quantities. Nothing here talks to anything.
 
 pub mod events;
+pub mod json;
 pub mod karpenter;
 pub mod keys;
 pub mod meta;
 pub mod quantity;
-pub mod rotation_policy;
+#[cfg(test)]
+mod rotation_policy;
 pub mod time;
+
+/// The CustomResourceDefinition of RotationPolicy, as YAML. A test generates it from types, and keeps it what they say.
+pub const CRD: &str = include_str!("../crds/noderotation.io_rotationpolicies.yaml");

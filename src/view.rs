@@ -3,6 +3,7 @@
 use std::{
     cmp::Ordering,
     collections::{BTreeMap, BTreeSet},
+    fmt,
     sync::Arc,
 };
 
@@ -61,6 +62,19 @@ pub enum Need {
     EventsAbout(String),
     /// Whether the API server would agree to a write, asked by server-side dry run.
     Rehearsal(Rehearsal),
+}
+
+impl fmt::Display for Need {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NodesOfPool(pool) => write!(formatter, "the Nodes of NodePool {pool}"),
+            Self::Node(node) => write!(formatter, "Node {node}"),
+            Self::PodsOn(node) => write!(formatter, "the Pods on Node {node}"),
+            Self::BudgetsIn(namespace) => write!(formatter, "the PodDisruptionBudgets in namespace {namespace}"),
+            Self::EventsAbout(pod) => write!(formatter, "the Events about Pod {pod}"),
+            Self::Rehearsal(write) => write!(formatter, "the rehearsal of {}", write.0),
+        }
+    }
 }
 
 /// A write that is to be tried by dry run before anything is touched (§2). Rehearsals of one pass are told apart by the

@@ -1,4 +1,5 @@
-//! The RotationPolicy CRD (`noderotation.io/v1alpha1`, §5.4), from whose types `crds/` is generated.
+//! The types of the RotationPolicy CRD (`noderotation.io/v1alpha1`, §5.4), from which `crds/` is generated: a part of the
+//! tests, for the program carries what is committed there.
 //!
 //! The schema refuses what can be judged without a table of zones; [`crate::policy::read`] repeats every rule, names the
 //! path, and is what the engine uses: these types are the schema and nothing else. The schema sets no defaults, see
@@ -339,7 +340,7 @@ pub fn crd() -> Result<CustomResourceDefinition, CrdError> {
     Ok(serde_json::from_value(definition)?)
 }
 
-/// [`crd`] as YAML: what `noderotation crd` prints and `crds/` holds.
+/// [`crd`] as YAML: what `crds/` holds and `noderotation crd` prints.
 ///
 /// # Errors
 /// [`CrdError`], as in [`crd`], or where it can't be written.

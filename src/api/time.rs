@@ -16,6 +16,11 @@ pub fn from_micro(time: &meta::MicroTime) -> Time {
     from_timestamp(time.0)
 }
 
+/// An instant of the Kubernetes API, which has whole seconds.
+pub fn to_api(time: Time) -> meta::Time {
+    meta::Time(jiff::Timestamp::from_second(time.timestamp()).unwrap_or(jiff::Timestamp::MAX))
+}
+
 fn from_timestamp(timestamp: jiff::Timestamp) -> Time {
     DateTime::from_timestamp_nanos(i64::try_from(timestamp.as_nanosecond()).unwrap_or(i64::MAX))
 }

@@ -99,7 +99,7 @@ async fn decide(session: &Session, config: &Config, pool: &str) -> Result<Step, 
             Ok(Err(why)) => return Err(fail(ExitCode::Failed, &format!("nothing was changed: {why}"))),
             Err(Missing(needs)) => {
                 if let Some((need, why)) = needs.iter().find_map(|need| view.facts.failed.get_key_value(need)) {
-                    return Err(fail(ExitCode::Failed, &format!("nothing was changed: {need:?} can't be read: {why}")));
+                    return Err(fail(ExitCode::Failed, &format!("nothing was changed: {need} can't be read: {why}")));
                 }
                 session.read(&mut view, &needs).await;
             }

@@ -1,15 +1,9 @@
-//! `crd`: the CustomResourceDefinition, generated from the types.
+//! `crd`: the CustomResourceDefinition of RotationPolicy.
 
 use super::ExitCode;
-use crate::api::rotation_policy::crd_yaml;
+use crate::api::CRD;
 
 /// Prints it.
 pub fn run() -> ExitCode {
-    match crd_yaml() {
-        Ok(yaml) => super::print(&yaml),
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::Failed
-        }
-    }
+    super::print(CRD)
 }

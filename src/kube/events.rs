@@ -83,7 +83,7 @@ impl Teller<'_> {
 /// out one by one.
 async fn already_said(api: &Api) -> BTreeSet<String> {
     let list = List::of("Event", resource::events(NAMESPACE)).where_field(format!("reportingController={REPORTING_CONTROLLER}")).metadata();
-    match list.read(api, super::load::item::<Node>).await {
+    match list.read(api, super::load::one_of_many::<Node>).await {
         Ok(listed) => listed.items.into_iter().map(|event| event.metadata.name).collect(),
         Err(failure) => {
             tracing::warn!("{failure}");

@@ -14,12 +14,12 @@ use serde_json::Value;
 use super::{
     call::{Api, CallError},
     faults::Faults,
-    list::parse,
     resource::{collection, words},
     session::Guard,
 };
 use crate::{
     api::{
+        json::{self, Unreadable},
         karpenter::pod_meta,
         keys::{PROGRAM, WRITTEN_BY},
         meta::Meta,
@@ -209,19 +209,19 @@ pub async fn read(api: &Api, target: &Target) -> Result<Option<Fresh>, Failure> 
     let request = Resource::new(collection(target)).get(&target.name, &GetParams::default());
     let request = request.map_err(|error| unbuildable(&attempted, &error))?;
     match api.read(&request).await {
-        Ok(body) => fresh(target.kind, &body).map(Some).map_err(|why| Failure::Call { attempted, why }),
+        Ok(body) => fresh(target.kind, &body).map(Some).map_err(|why| Failure::Call { attempted, why: why.to_string() }),
         Err(error) if error.code() == Some(404) => Ok(None),
         Err(error) => Err(error.failure(&attempted)),
     }
 }
 
 /// An object of this kind, as an answer tells it.
-pub fn fresh(kind: Kind, body: &Bytes) -> Result<Fresh, String> {
+pub fn fresh(kind: Kind, body: &Bytes) -> Result<Fresh, Unreadable> {
     Ok(match kind {
-        Kind::NodePool => Fresh::NodePool(parse(body)?),
-        Kind::NodeClaim => Fresh::NodeClaim(parse(body)?),
-        Kind::Node => Fresh::Node(parse(body)?),
-        Kind::Pod => Fresh::Pod(parse(body)?),
+        Kind::NodePool => Fresh::NodePool(json::from_slice(body)?),
+        Kind::NodeClaim => Fresh::NodeClaim(json::from_slice(body)?),
+        Kind::Node => Fresh::Node(json::from_slice(body)?),
+        Kind::Pod => Fresh::Pod(json::from_slice(body)?),
     })
 }
 

@@ -9,13 +9,14 @@ use kube::{api::GetParams, core::Request as Resource};
 
 use super::{
     call::{Api, CallError},
-    list::{List, parse},
-    load::item,
+    list::List,
+    load::{item, one_of_many},
     rehearse::rehearse,
     resource::{NODES, PODS, budgets, events},
 };
 use crate::{
     api::{
+        json,
         karpenter::Node,
         keys,
         time::{Time, from_api, from_micro},
@@ -83,27 +84,27 @@ async fn answer(reader: Reader<'_>, need: &Need, uid: Option<String>) -> Result<
     match need {
         Need::NodesOfPool(pool) => {
             let list = List::of("Node", NODES).labelled(format!("{}={pool}", keys::NODEPOOL_LABEL)).metadata();
-            let nodes = whole::<Node>(api, &list).await?;
+            let nodes = whole(api, &list, one_of_many::<Node>).await?;
             Ok(Answer::NodesOfPool(nodes.into_iter().map(|node| (node.metadata.name.clone(), node)).collect()))
         }
         Need::Node(name) => node(api, name).await.map(|node| Answer::Node(Box::new(node))),
         Need::PodsOn(node) => {
             let list = List::of("Pod", PODS).where_field(format!("spec.nodeName={node}"));
-            whole(api, &list).await.map(Answer::Pods)
+            whole(api, &list, item).await.map(Answer::Pods)
         }
-        Need::BudgetsIn(namespace) => whole(api, &List::of("PodDisruptionBudget", budgets(namespace))).await.map(Answer::Budgets),
+        Need::BudgetsIn(namespace) => whole(api, &List::of("PodDisruptionBudget", budgets(namespace)), item).await.map(Answer::Budgets),
         Need::Rehearsal(write) => Ok(Answer::Rehearsal(rehearse(api, reader.pass, &write.0).await)),
         Need::EventsAbout(pod) => {
             let uid = uid.map(|uid| format!(",regarding.uid={uid}")).unwrap_or_default();
             let list = List::of("Event", events(namespace)).where_field(format!("regarding.kind=Pod,regarding.name={pod}{uid}"));
-            whole(api, &list).await.map(|events| Answer::Events(newest(events)))
+            whole(api, &list, item).await.map(|events| Answer::Events(newest(events)))
         }
     }
 }
 
 /// A list of which every item can be read.
-async fn whole<T: serde::de::DeserializeOwned>(api: &Api, list: &List) -> Result<Vec<T>, String> {
-    let listed = list.read(api, item::<T>).await.map_err(|failure| failure.to_string())?;
+async fn whole<T>(api: &Api, list: &List, read: impl Fn(&[u8]) -> Result<T, String>) -> Result<Vec<T>, String> {
+    let listed = list.read(api, read).await.map_err(|failure| failure.to_string())?;
     match listed.unreadable.first() {
         None => Ok(listed.items),
         Some(broken) => Err(format!("{}: {} {} can't be read: {}", list.attempted(), broken.kind, broken.name, broken.why)),
@@ -114,7 +115,7 @@ async fn node(api: &Api, name: &str) -> Result<Option<Node>, String> {
     let attempted = format!("get Node {name}");
     let request = Resource::new(NODES).get(name, &GetParams::default()).map_err(|error| format!("{attempted}: {error}"))?;
     match api.read(&request).await {
-        Ok(body) => parse(&body).map(Some).map_err(|why| format!("{attempted}: {why}")),
+        Ok(body) => json::from_slice(&body).map(Some).map_err(|why| format!("{attempted}: {why}")),
         Err(CallError::Status { code: 404, .. }) => Ok(None),
         Err(error) => Err(error.failure(&attempted).to_string()),
     }

@@ -3,10 +3,7 @@
 
 use http::Request;
 use kube::{api::ListParams, core::Request as Resource};
-use serde::{
-    Deserialize,
-    de::{DeserializeOwned, IgnoredAny},
-};
+use serde::{Deserialize, de::IgnoredAny};
 
 use super::{
     call::{Api, CallError, Receiver},
@@ -195,13 +192,4 @@ impl<T, F: Fn(&[u8]) -> Result<T, String>> Receiver for Reading<'_, T, F> {
         self.next = page.metadata.next;
         Ok(())
     }
-}
-
-/// Reads one object; what is wrong comes with the field's path.
-pub fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, String> {
-    // The path costs time, so it is only asked for where something is wrong.
-    serde_json::from_slice(text).or_else(|_| {
-        let mut deserializer = serde_json::Deserializer::from_slice(text);
-        serde_path_to_error::deserialize(&mut deserializer).map_err(|error| format!("{}: {}", error.path(), error.inner()))
-    })
 }

@@ -3,15 +3,17 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Pod;
+use serde::de::DeserializeOwned;
 
 use super::{
     call::Api,
-    list::{List, Listed, parse},
+    list::{List, Listed},
     resource::{NODECLAIMS, NODEPOOLS, NODES, POLICIES, pods},
     slim::Slimmer,
 };
 use crate::{
     api::{
+        json,
         karpenter::{Node, NodeClaim, NodePool},
         keys,
     },
@@ -31,13 +33,13 @@ pub async fn load(api: &Api, namespace: &str) -> Result<View, Failure> {
     let placeholders = List::of("Pod", pods(namespace)).labelled(keys::SURGE_FOR);
     let marked = List::of("Node", NODES).labelled(format!("{}=true", keys::MARKED)).metadata();
     let slimmer = Slimmer::default();
-    let claim = |raw: &[u8]| item::<NodeClaim>(raw).map(|claim| slimmer.slim(claim));
+    let claim = |raw: &[u8]| one_of_many::<NodeClaim>(raw).map(|claim| slimmer.slim(claim));
     let (policies, pools, claims, placeholders, marked) = futures::try_join!(
         policies.read(api, policy),
-        pools.read(api, item::<NodePool>),
+        pools.read(api, one_of_many::<NodePool>),
         claims.read(api, claim),
         placeholders.read(api, item::<Pod>),
-        marked.read(api, item::<Node>),
+        marked.read(api, one_of_many::<Node>),
     )?;
     let mut unreadable = Vec::new();
     Ok(View {
@@ -52,12 +54,17 @@ pub async fn load(api: &Api, namespace: &str) -> Result<View, Failure> {
 }
 
 /// Reads one item of a list.
-pub fn item<T: serde::de::DeserializeOwned>(raw: &[u8]) -> Result<T, String> {
-    parse(raw)
+pub fn item<T: DeserializeOwned>(raw: &[u8]) -> Result<T, String> {
+    json::from_slice(raw).map_err(|why| why.to_string())
+}
+
+/// One item of a list of thousands.
+pub fn one_of_many<T: DeserializeOwned>(raw: &[u8]) -> Result<T, String> {
+    json::direct(raw).map_err(|why| why.to_string())
 }
 
 fn policy(raw: &[u8]) -> Result<Policy, String> {
-    Ok(read::policy(&parse(raw)?))
+    Ok(read::policy(&one_of_many(raw)?))
 }
 
 fn by_name<T>(listed: Listed<T>, unreadable: &mut Vec<Unreadable>, name: impl Fn(&T) -> String) -> BTreeMap<String, T> {

@@ -79,7 +79,8 @@ async fn one(cluster: &impl Cluster, planned: &Planned, performed: &mut Performe
     performed.see(&outcome);
     match &outcome {
         Outcome::Landed { .. } | Outcome::Already => announce(cluster, planned, &outcome).await,
-        Outcome::Gone | Outcome::Raced(_) => tracing::debug!(effect = ?planned.effect, ?outcome, "not written"),
+        Outcome::Gone => tracing::debug!("{}: not written, it is gone", planned.effect),
+        Outcome::Raced(why) => tracing::debug!("{}: not written: {why}", planned.effect),
         Outcome::Refused { status, words } => return performed.refused(planned, *status, words),
     }
     if planned.goes_on(&outcome) { After::Next } else { After::Stop }

@@ -125,7 +125,7 @@ fn guarded(scene: &Scene<'_>) -> Result<Step, Undecided> {
 
 fn unanswered(view: &View, missing: &Missing) -> String {
     let why = |need: &Need| {
-        view.facts.failed.get(need).map_or_else(|| format!("{need:?} was not read in {ROUNDS} rounds"), |why| format!("{need:?}: {why}"))
+        view.facts.failed.get(need).map_or_else(|| format!("{need}: not read in {ROUNDS} rounds"), |why| format!("{need}: {why}"))
     };
     missing.0.iter().map(why).collect::<Vec<_>>().join("; ")
 }

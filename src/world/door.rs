@@ -9,7 +9,7 @@ use super::{
     pool::PoolWorld,
 };
 use crate::{
-    api::{events::Reason, meta::Meta, time::Time},
+    api::{events::Reason, json, meta::Meta, time::Time},
     cluster::{Cluster, Failure},
     rotation::{
         effect::{Effect, Fresh, Kind, Outcome, Target, Verdict, apply},
@@ -39,7 +39,7 @@ impl PoolWorld {
             Verdict::Gone => return Outcome::Gone,
             Verdict::Patch(patch) => self.patch(&target, &patch),
             Verdict::Create(object) => {
-                if let Ok(pod) = serde_json::from_value(object) {
+                if let Ok(pod) = json::from_value(&object) {
                     self.add_placeholder(pod);
                 }
             }

@@ -6,10 +6,10 @@ use std::{
 };
 
 use k8s_openapi::api::{
-    core::v1::{NodeSelectorRequirement, Pod as Object},
+    core::v1::{NodeSelectorRequirement, Pod as Object, PodCondition, PodStatus},
     policy::v1::PodDisruptionBudget,
 };
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{
     fleet::WorkloadSpec,
@@ -17,7 +17,7 @@ use super::{
     size::Size,
 };
 use crate::{
-    api::{keys, time::to_annotation},
+    api::{json, keys, time::to_api},
     surge::placeholder::claim_of,
 };
 
@@ -93,8 +93,14 @@ impl Workload {
             "spec": {"maxUnavailable": max, "selector": {"matchLabels": {"app": self.spec.name}}},
             "status": status,
         });
-        serde_json::from_value(object).ok()
+        json::from_value(&object).ok()
     }
+}
+
+/// A Pod's status; whether it is Ready, where that is known.
+fn status(phase: &str, ready: Option<&str>) -> PodStatus {
+    let ready = ready.map(|status| vec![PodCondition { type_: "Ready".into(), status: status.into(), ..PodCondition::default() }]);
+    PodStatus { phase: Some(phase.into()), conditions: ready, ..PodStatus::default() }
 }
 
 fn template(pool: &str, spec: &WorkloadSpec) -> Object {
@@ -110,7 +116,7 @@ fn template(pool: &str, spec: &WorkloadSpec) -> Object {
             "containers": [{"name": "app", "image": "app", "resources": {"requests": requests}}],
         },
     });
-    serde_json::from_value(object).unwrap_or_default()
+    json::from_value(&object).unwrap_or_default()
 }
 
 impl PoolWorld {
@@ -216,12 +222,12 @@ impl PoolWorld {
             Owner::Placeholder(name) => {
                 if self.one_in(self.model.one_in_refused) {
                     self.free(id);
-                    let refused = json!({"phase": "Failed", "reason": "OutOfcpu", "message": "Node didn't have enough resource: cpu"});
-                    self.with_placeholder(&name, |pod| pod.status = serde_json::from_value(refused).ok());
+                    let (reason, message) = ("OutOfcpu".to_owned(), "Node didn't have enough resource: cpu".to_owned());
+                    let refused = PodStatus { reason: Some(reason), message: Some(message), ..status("Failed", None) };
+                    self.with_placeholder(&name, |pod| pod.status = Some(refused));
                     return;
                 }
-                let running = json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]});
-                self.with_placeholder(&name, |pod| pod.status = serde_json::from_value(running).ok());
+                self.with_placeholder(&name, |pod| pod.status = Some(status("Running", Some("True"))));
             }
         }
     }
@@ -335,10 +341,9 @@ impl PoolWorld {
             Phase::Ready => ("Running", "True"),
             Phase::Ending => ("Running", "False"),
         };
-        object.status = serde_json::from_value(json!({"phase": phase, "conditions": [{"type": "Ready", "status": ready}]})).ok();
+        object.status = Some(status(phase, Some(ready)));
         if pod.phase == Phase::Ending {
-            let now: Value = json!(to_annotation(self.now));
-            object.metadata.deletion_timestamp = serde_json::from_value(now).ok();
+            object.metadata.deletion_timestamp = Some(to_api(self.now));
         }
         Some(object)
     }
@@ -355,7 +360,7 @@ impl PoolWorld {
                 "containers": [{"name": "agent", "image": "agent", "resources": {"requests": requests}}]},
             "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
         });
-        serde_json::from_value(object).unwrap_or_default()
+        json::from_value(&object).unwrap_or_default()
     }
 
     /// A placeholder that was created: to be scheduled like any other Pod.
@@ -364,7 +369,7 @@ impl PoolWorld {
         let serial = self.next();
         object.metadata.uid = Some(format!("{}-pod-{serial}", self.name));
         object.metadata.resource_version = Some(serial.to_string());
-        object.status = serde_json::from_value(json!({"phase": "Pending"})).ok();
+        object.status = Some(status("Pending", None));
         let affinity = object.spec.as_ref().and_then(|spec| spec.affinity.as_ref()?.node_affinity.clone()).unwrap_or_default();
         let required = affinity.required_during_scheduling_ignored_during_execution.map(|required| required.node_selector_terms);
         let required = required.unwrap_or_default().into_iter().flat_map(|term| term.match_expressions.unwrap_or_default());

@@ -11,7 +11,7 @@ use super::{
     yaml::{self, Node, Place},
 };
 use crate::{
-    api::{karpenter::NodePool, time::Time},
+    api::{json, karpenter::NodePool, time::Time},
     policy::{
         Policy, read,
         resolve::{Governance, governance},
@@ -126,13 +126,13 @@ fn take(file: &str, node: Node, terms: &Terms, verdict: &mut Verdict, pools: &mu
         let message = format!("{kind:?} is no kind of noderotation.io: {}", envelope::KIND);
         verdict.diagnostics.push(Diagnostic::new(Severity::Error, "UnknownKind", (file, node.locate("kind")), "", "kind", message));
     } else if kind == "NodePool" && group == "karpenter.sh" {
-        match serde_path_to_error::deserialize::<_, NodePool>(node.json()) {
+        match json::from_value::<NodePool>(&node.json()) {
             Ok(pool) => pools.push(Pool { pool, file: file.into(), node }),
             Err(error) => {
-                let path = error.path().to_string();
+                let path = error.path.to_string();
                 let object = format!("NodePool {}", node.field("metadata").and_then(|meta| meta.text("name")).unwrap_or_default());
                 let at = (file, node.locate(&path));
-                let message = format!("can't be read: {}", error.inner());
+                let message = format!("can't be read: {}", error.why);
                 verdict.diagnostics.push(Diagnostic::new(Severity::Error, "InvalidField", at, &object, &path, message));
             }
         }

@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::question::Found;
 use crate::{
     api::{
+        json,
         karpenter::{Node, NodeClaim, NodeClaimSpec, NodePool},
         time::parse_duration,
     },
@@ -126,12 +127,12 @@ struct Read<'a> {
 
 impl Read<'_> {
     fn object<T: DeserializeOwned>(&self) -> Result<T, String> {
-        serde_path_to_error::deserialize(self.document.value.clone()).map_err(|error| {
-            let path = error.path().to_string();
-            let pointer: String = error.path().iter().map(|part| format!("/{part}").replace(['[', ']'], "")).collect();
+        json::from_value(&self.document.value).map_err(|error| {
+            let path = error.path.to_string();
+            let pointer: String = error.path.iter().map(|part| format!("/{part}").replace(['[', ']'], "")).collect();
             let value = self.document.value.pointer(&pointer).map(|value| format!("{value}: ")).unwrap_or_default();
             let expected = if path.ends_with("Timestamp") { "; an instant is such as 2030-01-07T06:00:00Z" } else { "" };
-            self.wrong(&path, &format!("{path}: {value}{}{expected}", error.inner()))
+            self.wrong(&path, &format!("{path}: {value}{}{expected}", error.why))
         })
     }
 

@@ -70,7 +70,7 @@ fn absent(effect: &Effect) -> Verdict {
 
 /// The effect's kind and the object's do not fit: a bug, answered by doing nothing.
 fn misdirected(effect: &Effect, kind: &str) -> Verdict {
-    Verdict::NotMine(format!("{effect:?} is not a write on a {kind}"))
+    Verdict::NotMine(format!("{effect}: not a write on a {kind}"))
 }
 
 /// Whether the pass with this id wrote the object last.

@@ -267,5 +267,5 @@ fn an_effect_on_an_object_of_another_kind_does_nothing() {
         Some(&fresh(Kind::NodeClaim, &claim.objects[&(Kind::NodeClaim, "a".into())].0)),
         PASS,
     );
-    assert_eq!(verdict, Verdict::NotMine("ForgetPoolWriter { pool: \"a\" } is not a write on a NodeClaim".into()));
+    assert_eq!(verdict, Verdict::NotMine("NodePool a: remove the signature of the last pass: not a write on a NodeClaim".into()));
 }

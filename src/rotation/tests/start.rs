@@ -99,7 +99,7 @@ fn a_fact_that_cannot_be_read_fails_the_pool_alone() {
     asks node-a, pods on node-a
     other: idle: no eligible candidate
       wakes 2026-12-02T06:00:00Z
-    web: error: PodsOn("node-a"): timeout
+    web: error: the Pods on Node node-a: timeout
     "#);
 }
 

@@ -14,6 +14,7 @@ use super::{
 };
 use crate::{
     api::{
+        self,
         karpenter::{Node, NodeClaim, NodePool},
         keys,
     },
@@ -181,7 +182,7 @@ fn json(object: &impl serde::Serialize) -> Value {
 }
 
 fn typed<T: DeserializeOwned>(object: &Value) -> Result<T, Answer> {
-    T::deserialize(object).map_err(|error| Answer::bad_request(error.to_string()))
+    api::json::from_value(object).map_err(|error| Answer::bad_request(error.to_string()))
 }
 
 /// What the models know of one object.

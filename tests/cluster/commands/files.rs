@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fs, path::PathBuf, process::Command};
 
 use control_plane::{ControlPlane, Options};
-use noderotation::api::rotation_policy::crd_yaml;
+use noderotation::api::CRD;
 use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use serde_json::{Value, json};
 
@@ -177,7 +177,7 @@ fn is_ours_alone(problem: &str) -> bool {
 #[tokio::test(flavor = "multi_thread")]
 async fn whatever_check_accepts_the_api_server_accepts_and_the_other_way_round() {
     let plane = ControlPlane::start(Options { karpenter: false, ..Options::default() }).await.unwrap();
-    plane.apply(&crd_yaml().unwrap()).await.unwrap();
+    plane.apply(CRD).await.unwrap();
     plane.run_kubectl(&["wait", "--for=condition=Established", "crd/rotationpolicies.noderotation.io", "--timeout=60s"], "").await.unwrap();
     let mut random = StdRng::seed_from_u64(20_301_207);
     let directory = tempfile::tempdir().unwrap();

@@ -1,12 +1,15 @@
 //! What the models know of one NodeClaim and its Node.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use super::size::Size;
 use crate::api::time::Time;
 
 /// Labels of a NodeClaim and its Node.
-pub(super) type Labels = Arc<std::collections::BTreeMap<String, String>>;
+pub(super) type Labels = Arc<BTreeMap<String, String>>;
 
 /// How far an instance has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,6 +40,8 @@ pub(super) struct Host {
     pub deleting: Option<Time>,
     /// Nothing keeps the instance any more: its end is on its way.
     pub ending: bool,
+    /// Pods whose eviction their budgets refused: how often, and when it is tried again.
+    pub refused: BTreeMap<u32, (usize, Time)>,
     pub pods: BTreeSet<u32>,
 }
 

@@ -35,6 +35,12 @@ pub(super) fn capacity_for(usable: Size) -> Size {
 const FORCED_BEFORE: TimeDelta = TimeDelta::seconds(30);
 /// Seconds until Karpenter tries again where no instance was to be had.
 const AGAIN: i64 = 30;
+/// Seconds that a drain takes at least (Karpenter's `MinDrainTime`).
+const DRAIN: i64 = 5;
+/// Seconds between one refused eviction of a Pod and its next, and from then on. Karpenter begins with a tenth of a second,
+/// doubles it each time, and has no more than these ten; here they are counted in whole seconds from the first.
+const EVICTIONS: [i64; 5] = [1, 1, 1, 3, 7];
+const EVICTION: i64 = 10;
 
 /// A node that Karpenter is about to launch.
 struct Planned {
@@ -105,6 +111,7 @@ impl PoolWorld {
                 cordoned: false,
                 deleting: None,
                 ending: false,
+                refused: BTreeMap::new(),
                 pods: std::collections::BTreeSet::new(),
             },
         );
@@ -171,7 +178,7 @@ impl PoolWorld {
     pub(super) fn provision(&mut self) {
         self.provisioning = false;
         let leaving = self.hosts.values().filter(|host| host.deleting.is_some()).flat_map(|host| host.pods.iter().copied());
-        let leaving = leaving.filter(|id| self.pods.get(id).is_some_and(is_rescheduled));
+        let leaving = leaving.filter(|id| self.is_rescheduled(*id));
         let wanted: Vec<u32> = self.pending.iter().copied().chain(leaving).collect();
         let mut free: BTreeMap<u32, Size> =
             self.hosts.iter().filter(|(_, host)| host.deleting.is_none() && !host.cordoned).map(|(id, host)| (*id, host.free())).collect();
@@ -237,17 +244,22 @@ impl PoolWorld {
         self.after(delay, Due::Launched(id));
     }
 
-    /// Whether the pool's limits allow one more such instance: Karpenter charges the whole of it.
+    /// Whether the pool's limits allow one more such instance. Karpenter plans as if Nodes that are going were gone, and only
+    /// makes no claim where what there is is past a limit already; it charges whole instances.
     fn is_allowed(&self, capacity: Size) -> bool {
         let Some(limits) = self.view.pools.get(&self.name).and_then(|pool| pool.spec.limits.as_ref()) else { return true };
-        let sum = self.hosts.values().fold(capacity, |sum, host| sum + host.capacity);
         let limit = Size::of_raw(limits);
-        let count = i64::try_from(self.hosts.len()).unwrap_or(i64::MAX);
         let nodes = limits.get("nodes").and_then(|limit| crate::api::quantity::Quantity::parse_value(limit).ok());
         let has = |resource: &str| limits.contains_key(resource);
-        (!has("cpu") || sum.cpu <= limit.cpu)
-            && (!has("memory") || sum.memory <= limit.memory)
-            && nodes.is_none_or(|nodes| count < nodes.value())
+        let holds = |sum: Size, count: usize| {
+            (!has("cpu") || sum.cpu <= limit.cpu)
+                && (!has("memory") || sum.memory <= limit.memory)
+                && nodes.is_none_or(|nodes| i64::try_from(count).unwrap_or(i64::MAX) <= nodes.value())
+        };
+        let staying = self.hosts.values().filter(|host| host.deleting.is_none());
+        let (planned, count) = staying.fold((capacity, 1), |(sum, count), host| (sum + host.capacity, count + 1));
+        let there = self.hosts.values().fold(Size::default(), |sum, host| sum + host.capacity);
+        holds(planned, count) && holds(there, self.hosts.len())
     }
 
     pub(super) fn launched(&mut self, id: u32) {
@@ -310,7 +322,7 @@ impl PoolWorld {
             self.at(later(now, (grace - FORCED_BEFORE).max(seconds(0))), Due::Force(id));
         }
         self.with_node(&host.node, |node| node.metadata.deletion_timestamp = Some(now));
-        if host.pods.iter().any(|pod| self.pods.get(pod).is_some_and(is_rescheduled)) {
+        if host.pods.iter().any(|pod| self.is_rescheduled(*pod)) {
             self.ask_karpenter();
         }
         self.note_change();
@@ -321,17 +333,20 @@ impl PoolWorld {
     pub(super) fn drain(&mut self, id: u32) {
         let Some(host) = self.hosts.get(&id).filter(|host| !host.ending) else { return };
         let Some(since) = host.deleting else { return };
-        let here: Vec<u32> = host.pods.iter().copied().collect();
+        let here: Vec<u32> =
+            host.pods.iter().copied().filter(|pod| host.refused.get(pod).is_none_or(|(_, again)| *again <= self.now)).collect();
         for pod in here {
             if self.may_evict(pod) {
                 self.end_pod(pod, false);
+            } else {
+                self.refuse_eviction(id, pod);
             }
         }
         let Some(host) = self.hosts.get(&id) else { return };
         if !host.pods.is_empty() {
             return;
         }
-        let earliest = later(since, seconds(self.model.drain));
+        let earliest = later(since, seconds(self.model.drain.max(DRAIN)));
         if self.now < earliest {
             self.at(earliest, Due::Drain(id));
             return;
@@ -339,19 +354,24 @@ impl PoolWorld {
         self.end_instance(id);
     }
 
+    /// Karpenter isn't told when a budget allows more: it tries again, less and less often.
+    fn refuse_eviction(&mut self, id: u32, pod: u32) {
+        let Some(host) = self.hosts.get_mut(&id) else { return };
+        let tries = host.refused.get(&pod).map_or(0, |(tries, _)| *tries);
+        let again = later(self.now, seconds(EVICTIONS.get(tries).copied().unwrap_or(EVICTION)));
+        let is_new = host.refused.values().all(|(_, other)| *other != again);
+        host.refused.insert(pod, (tries + 1, again));
+        // All that are tried in one second are tried together.
+        if is_new {
+            self.at(again, Due::Drain(id));
+        }
+    }
+
     fn end_instance(&mut self, id: u32) {
         let Some(host) = self.hosts.get_mut(&id).filter(|host| !host.ending) else { return };
         host.ending = true;
         let delay = self.between(&self.model.terminate.clone());
         self.after(delay, Due::Gone(id));
-    }
-
-    /// Every drain that goes on may go on further: a Pod has become Ready, and its budget may allow one more.
-    pub(super) fn go_on_draining(&mut self) {
-        let draining: Vec<u32> = self.hosts.iter().filter(|(_, host)| host.deleting.is_some() && !host.ending).map(|(id, _)| *id).collect();
-        for id in draining {
-            self.after(1, Due::Drain(id));
-        }
     }
 
     /// What is left at the end of the terminationGracePeriod is ended whatever its budget says.
@@ -426,9 +446,11 @@ impl PoolWorld {
         self.tell(&claim, Event::Consolidated, String::new());
         self.delete(id);
     }
-}
 
-/// Whether Karpenter looks for another node for a Pod of a node that is going.
-fn is_rescheduled(pod: &Pod) -> bool {
-    matches!(pod.owner, Owner::Workload(_)) && matches!(pod.phase, Phase::Starting | Phase::Ready)
+    /// Whether Karpenter looks for another node for a Pod of a node that is going: not while its budget never lets one go.
+    fn is_rescheduled(&self, pod: u32) -> bool {
+        let Some(pod) = self.pods.get(&pod) else { return false };
+        let Owner::Workload(workload) = pod.owner else { return false };
+        matches!(pod.phase, Phase::Starting | Phase::Ready) && self.workloads[workload].spec.max_unavailable != Some(0)
+    }
 }

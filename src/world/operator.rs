@@ -1,6 +1,6 @@
 //! An operator at work on the world's objects: what people, and their tools, do beside the passes.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use super::pool::PoolWorld;
 use crate::{
@@ -24,6 +24,13 @@ impl PoolWorld {
     /// Replaces all policies.
     pub fn govern(&mut self, policies: &BTreeMap<String, Policy>) {
         self.view.policies = policies.clone();
+        self.note_change();
+    }
+
+    /// Changes how many Pods of a workload its PodDisruptionBudget lets be away.
+    pub fn allow(&mut self, workload: &str, away: u32) {
+        let Some(workload) = self.workloads.iter_mut().find(|known| known.spec.name == workload) else { return };
+        Arc::make_mut(&mut workload.spec).max_unavailable = Some(away);
         self.note_change();
     }
 

@@ -217,7 +217,6 @@ impl PoolWorld {
             Owner::Workload(workload) => {
                 self.workloads[workload].ready += 1;
                 self.down_by(-1);
-                self.go_on_draining();
             }
             Owner::Placeholder(name) => {
                 if self.one_in(self.model.one_in_refused) {

@@ -88,3 +88,73 @@ fn a_month_rotates_everything_inside_the_windows() {
     run(&without, None, until);
     assert!(count(&without.into_inner(), Event::Expired) > 6);
 }
+
+/// A pool under no policy, whose Nodes Karpenter launches at once, and the first of its Nodes deleted a moment ago.
+fn deleted(nodes: usize, away: u32, limit: Option<&str>) -> PoolWorld {
+    let begin = at("2026-12-01T00:00:00Z");
+    let mut spec = spec(nodes, begin);
+    spec.workloads[0].replicas = u32::try_from(nodes * 4).unwrap();
+    spec.workloads[0].max_unavailable = Some(away);
+    spec.workloads[0].ready_after = 4..=4;
+    spec.workloads[0].grace = 0;
+    spec.pool.spec.limits = limit.map(|cpu| BTreeMap::from([("cpu".to_owned(), json!(cpu))]));
+    let model = Model { terminate: 0..=0, consolidate_after: None, ..Model::default() };
+    let mut world = PoolWorld::new(spec, &BTreeMap::new(), Arc::new(model), 1, begin);
+    world.delete_claim("web-0");
+    world
+}
+
+/// Moments, in seconds after the beginning, at which a Pod left the deleted Node; and when that was gone.
+fn left(world: &mut PoolWorld, mut each_second: impl FnMut(&mut PoolWorld, i64)) -> (Vec<i64>, i64) {
+    let (begin, mut left) = (world.now, Vec::new());
+    let mut count = world.workload_pods_on("web-0");
+    for second in 1..400 {
+        world.advance(later(begin, TimeDelta::seconds(second)));
+        each_second(world, second);
+        let now = world.workload_pods_on("web-0");
+        left.extend(std::iter::repeat_n(second, count - now));
+        count = now;
+        if !world.view.claims.contains_key("web-0") {
+            return (left, second);
+        }
+    }
+    panic!("it drains for ever");
+}
+
+#[test]
+fn an_eviction_that_was_refused_is_tried_again_less_and_less_often() {
+    // Each Pod's successor is Ready 4 s later; Karpenter comes back 1, 2, 3, 6, 13 and 23 s after the first try.
+    assert_eq!(left(&mut deleted(3, 1, None), |_, _| {}), (vec![1, 7, 14, 24], 24));
+    // Nobody tells it that the budget allows more.
+    let lifted = left(&mut deleted(3, 0, None), |world, second| {
+        if second == 15 {
+            world.allow("shop", 5);
+        }
+    });
+    assert_eq!(lifted, (vec![24; 4], 24));
+}
+
+#[test]
+fn a_drain_takes_five_seconds_at_least() {
+    assert_eq!(left(&mut deleted(3, 5, None), |_, _| {}), (vec![1; 4], 5));
+}
+
+#[test]
+fn limits_are_planned_with_as_if_a_node_that_is_going_were_gone() {
+    let launched = |limit: &str| {
+        let mut world = deleted(1, 1, Some(limit));
+        world.advance(later(world.now, TimeDelta::seconds(10)));
+        world.history.iter().filter(|happening| happening.event == Event::Launched).count()
+    };
+    assert_eq!(["7", "8", "15", "16"].map(launched), [0, 1, 1, 1]);
+}
+
+#[test]
+fn no_node_comes_for_pods_that_their_budget_never_lets_go() {
+    let launched = |away: u32| {
+        let mut world = deleted(1, away, None);
+        world.advance(later(world.now, TimeDelta::seconds(60)));
+        world.history.iter().filter(|happening| happening.event == Event::Launched).count()
+    };
+    assert_eq!([0, 1].map(launched), [0, 1]);
+}

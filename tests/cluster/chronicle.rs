@@ -16,16 +16,19 @@ use kube::{
     api::{DynamicObject, ListParams, WatchEvent, WatchParams},
     core::{ApiResource, GroupVersionKind},
 };
+use noderotation::{api::time::Time, clock::Clock};
 use serde_json::Value;
 use tokio::{task::JoinHandle, time::sleep};
 
 use crate::passes::annotation;
 
-const KINDS: [(&str, &str, &str, &str); 5] = [
+/// Group, version, kind and plural of what is followed.
+pub const KINDS: [(&str, &str, &str, &str); 6] = [
     ("karpenter.sh", "v1", "NodePool", "nodepools"),
     ("karpenter.sh", "v1", "NodeClaim", "nodeclaims"),
     ("", "v1", "Node", "nodes"),
     ("", "v1", "Pod", "pods"),
+    ("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets"),
     ("apps", "v1", "Deployment", "deployments"),
 ];
 /// So long nothing may have happened when the history is read.
@@ -38,6 +41,8 @@ const QUIET_ATTEMPTS: usize = 20;
 pub struct Version {
     pub kind: &'static str,
     pub revision: u64,
+    /// When we saw it.
+    pub at: Time,
     pub gone: bool,
     pub object: Value,
 }
@@ -78,6 +83,13 @@ impl Chronicle {
     }
 }
 
+impl Chronicle {
+    /// What was seen after the first so many versions, in the order in which it was seen; the newest may be missing.
+    pub fn since(&self, count: usize) -> Vec<Version> {
+        self.versions.lock().unwrap()[count..].to_vec()
+    }
+}
+
 impl Drop for Chronicle {
     fn drop(&mut self) {
         for task in &self.tasks {
@@ -92,7 +104,13 @@ async fn follow(client: Client, (group, version, kind, plural): (&str, &str, &'s
     let list = api.list(&ListParams::default()).await.unwrap();
     let note = |gone: bool, object: DynamicObject| {
         let revision = object.metadata.resource_version.as_deref().unwrap().parse().unwrap();
-        versions.lock().unwrap().push(Version { kind, revision, gone, object: serde_json::to_value(object).unwrap() });
+        versions.lock().unwrap().push(Version {
+            kind,
+            revision,
+            at: Clock::local().now(),
+            gone,
+            object: serde_json::to_value(object).unwrap(),
+        });
         revision
     };
     let mut from: u64 = list.metadata.resource_version.unwrap().parse().unwrap();
@@ -117,6 +135,11 @@ async fn follow(client: Client, (group, version, kind, plural): (&str, &str, &'s
 }
 
 impl History {
+    /// All versions.
+    pub fn all(&self) -> impl Iterator<Item = &Version> {
+        self.0.iter()
+    }
+
     /// The versions of one kind.
     pub fn of<'a>(&'a self, kind: &'a str) -> impl DoubleEndedIterator<Item = &'a Version> {
         self.0.iter().filter(move |version| version.kind == kind)

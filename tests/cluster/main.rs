@@ -23,6 +23,7 @@ mod policy;
 mod pools;
 mod refusals;
 mod rotation;
+mod scenes;
 mod storm;
 mod trouble;
 mod wishes;

@@ -1,5 +1,6 @@
 //! What the models know, as the API shows it, and what a write to it means to them.
 
+use k8s_openapi::{api::policy::v1::PodDisruptionBudget, apimachinery::pkg::util::intstr::IntOrString};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -99,6 +100,13 @@ impl State {
             kind if kind == PODS && pool.view.placeholders.contains_key(name) => {
                 let typed = typed(&after)?;
                 pool.with_placeholder(name, |stored| *stored = typed);
+            }
+            kind if kind == BUDGETS => {
+                let typed: PodDisruptionBudget = typed(&after)?;
+                let Some(IntOrString::Int(away)) = typed.spec.and_then(|spec| spec.max_unavailable) else {
+                    return Err(Answer::not_allowed());
+                };
+                pool.allow(name, u32::try_from(away).unwrap_or_default());
             }
             // The models make the others anew whenever they are read.
             _ => return Err(Answer::not_allowed()),

@@ -105,6 +105,9 @@ pub fn write_latency(requests: &[Request]) -> Duration {
     pools.into_values().max().unwrap_or_default().to_std().unwrap_or_default()
 }
 
+/// The log stamps an answer's end a little after the client has it.
+const STAMPED_LATE: TimeDelta = TimeDelta::milliseconds(5);
+
 /// How many writes of different pools were under way at one time, and whether any two of one pool were.
 pub fn side_by_side(requests: &[Request]) -> (usize, bool) {
     let writes: Vec<&Request> = requests.iter().filter(|request| request.is_write && request.pool.is_some()).collect();
@@ -112,7 +115,8 @@ pub fn side_by_side(requests: &[Request]) -> (usize, bool) {
     let most = writes.iter().map(|one| writes.iter().filter(|other| meets(one, other)).count()).max().unwrap_or_default();
     let of_one_pool = writes.iter().enumerate().any(|(index, one)| {
         let others = writes.iter().enumerate().filter(|(other, _)| *other != index);
-        others.into_iter().any(|(_, other)| one.pool == other.pool && meets(one, other))
+        let meets = |other: &Request| meets(one, other) && other.span.1 - one.span.0 > STAMPED_LATE;
+        others.into_iter().any(|(_, other)| one.pool == other.pool && meets(other))
     });
     (most, of_one_pool)
 }

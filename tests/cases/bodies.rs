@@ -13,7 +13,8 @@ use crate::{
     server::{Reply, Request, Server},
 };
 
-const DATE: &str = "date: Mon, 30 Nov 2026 07:00:00 GMT\r\ncontent-type: application/json";
+/// The connection ends with the body, so the client has to know.
+const HEADERS: &str = "date: Mon, 30 Nov 2026 07:00:00 GMT\r\ncontent-type: application/json\r\nconnection: close";
 /// Claims on each of two pages.
 const CLAIMS: usize = 40;
 
@@ -49,7 +50,7 @@ fn list(request: &Request) -> Option<String> {
 
 /// A chunked answer, each chunk in a piece of its own.
 fn chunked(body: &str, length: usize) -> Vec<Vec<u8>> {
-    let head = format!("HTTP/1.1 200 OK\r\n{DATE}\r\ntransfer-encoding: chunked\r\n\r\n").into_bytes();
+    let head = format!("HTTP/1.1 200 OK\r\n{HEADERS}\r\ntransfer-encoding: chunked\r\n\r\n").into_bytes();
     let chunks = body.as_bytes().chunks(length).map(|chunk| [format!("{:x}\r\n", chunk.len()).as_bytes(), chunk, b"\r\n"].concat());
     std::iter::once(head).chain(chunks).chain([b"0\r\n\r\n".to_vec()]).collect()
 }
@@ -74,7 +75,7 @@ async fn lists_that_dribble_side_by_side_in_chunks_of_any_size_are_read_whole() 
 
 #[tokio::test]
 async fn a_body_that_ends_with_its_connection_is_read_whole() {
-    let reply = |body: String| Reply::Raw(vec![format!("HTTP/1.0 200 OK\r\n{DATE}\r\n\r\n{body}").into_bytes()], Duration::ZERO);
+    let reply = |body: String| Reply::Raw(vec![format!("HTTP/1.0 200 OK\r\n{HEADERS}\r\n\r\n{body}").into_bytes()], Duration::ZERO);
     let server = Server::start(move |request| list(request).map(reply)).await;
     assert_whole(&pass(&server, &[]).await);
 }
@@ -84,7 +85,7 @@ fn broken(body: &str) -> [Reply; 3] {
     let half = &body[..body.len() / 2];
     let mut chunks = chunked(half, 1000);
     chunks.pop();
-    let head = |version: &str, length: &str| format!("HTTP/{version} 200 OK\r\n{DATE}{length}\r\n\r\n{half}").into_bytes();
+    let head = |version: &str, length: &str| format!("HTTP/{version} 200 OK\r\n{HEADERS}{length}\r\n\r\n{half}").into_bytes();
     let raw = |bytes: Vec<u8>| Reply::Raw(vec![bytes], Duration::ZERO);
     let counted = head("1.1", &format!("\r\ncontent-length: {}", body.len()));
     [Reply::Raw(chunks, Duration::ZERO), raw(counted), raw(head("1.0", ""))]
@@ -133,7 +134,7 @@ async fn a_list_that_dribbles_for_ever_is_told_after_its_time() {
 #[tokio::test]
 async fn an_encoding_that_was_not_asked_for_is_named() {
     let server = Server::start(|request| {
-        let encoded = format!("{DATE}\r\ncontent-encoding: gzip");
+        let encoded = format!("{HEADERS}\r\ncontent-encoding: gzip");
         (request.path.contains("/nodeclaims?") && request.path.contains("limit=500")).then_some(Reply::Text(200, encoded, "\u{1f}not gzip"))
     })
     .await;

@@ -145,11 +145,6 @@ impl<'a> Rules<'a> {
         Some(low.max(gains))
     }
 
-    /// Whether a claim is past its trigger, or asked for.
-    pub fn is_triggered(&self, claim: &NodeClaim) -> bool {
-        self.is_past(claim, self.trigger(claim))
-    }
-
     /// Whether a claim with this trigger is past it, or asked for.
     fn is_past(&self, claim: &NodeClaim, trigger: Option<Time>) -> bool {
         self.is_asked_for(claim) || trigger.is_some_and(|trigger| self.now > trigger)

@@ -41,8 +41,6 @@ pub struct Census {
     pub due: usize,
     /// Those of the due ones that are opted out, by name.
     pub opted_out: BTreeSet<String>,
-    /// Claims that carry an annotation of ours, by name.
-    pub annotated: BTreeSet<String>,
     /// When those that are eligible or in backoff were triggered, in order: what a window that closes leaves behind.
     pub outstanding: Arc<Vec<Time>>,
     standings: BTreeMap<Arc<str>, Standing>,
@@ -61,7 +59,6 @@ type Times = BTreeSet<(Time, Arc<str>)>;
 struct Standing {
     bucket: Bucket,
     is_triggered: bool,
-    is_annotated: bool,
     is_short_lead: bool,
     retries: u32,
     /// Of a claim that isn't being deleted.
@@ -167,12 +164,11 @@ impl Census {
 }
 
 impl Standing {
-    fn named<'c>(&self, census: &'c mut Census) -> [(bool, &'c mut BTreeSet<String>); 4] {
+    fn named<'c>(&self, census: &'c mut Census) -> [(bool, &'c mut BTreeSet<String>); 3] {
         [
             (self.is_short_lead, &mut census.short_lead),
             (self.is_triggered, &mut census.triggered),
             (self.is_triggered && self.bucket == Bucket::OptedOut, &mut census.opted_out),
-            (self.is_annotated, &mut census.annotated),
         ]
     }
 
@@ -232,7 +228,6 @@ impl Rules<'_> {
         Standing {
             bucket,
             is_triggered,
-            is_annotated: claim.metadata.is_annotated(),
             is_short_lead: is_alive && self.derivation(claim).is_short_lead(),
             retries: retry_count(&claim.metadata),
             deadline,

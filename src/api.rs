@@ -10,6 +10,7 @@ pub mod quantity;
 #[cfg(test)]
 mod rotation_policy;
 pub mod time;
+pub mod zone;
 
 /// The CustomResourceDefinition of RotationPolicy, as YAML. A test generates it from types, and keeps it what they say.
 pub const CRD: &str = include_str!("../crds/noderotation.io_rotationpolicies.yaml");

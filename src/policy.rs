@@ -4,9 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{NaiveDate, TimeDelta, Weekday};
-use chrono_tz::Tz;
 
-use crate::api::keys;
+use crate::api::{keys, zone::Zone};
 
 pub mod read;
 pub mod resolve;
@@ -138,7 +137,7 @@ pub struct Settings {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Window {
     /// The zone its wall-clock times are in.
-    pub timezone: Tz,
+    pub timezone: Zone,
     /// The days it starts on.
     pub days: Vec<Weekday>,
     /// Minutes after midnight, 0 to 1439.
@@ -151,7 +150,7 @@ pub struct Window {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Blackout {
     /// The zone its days are in.
-    pub timezone: Tz,
+    pub timezone: Zone,
     /// The first day.
     pub from: NaiveDate,
     /// The last day; not before `from`.

@@ -171,12 +171,15 @@ async fn retry(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{NOW, at, view};
+    use crate::{
+        api::zone::Zone,
+        fixture::{NOW, at, view},
+    };
 
     #[test]
     fn what_a_freeze_means_is_told_for_the_pool_as_it_is() {
         let view = view();
-        let reader = Reader::In(chrono_tz::Tz::UTC);
+        let reader = Reader::In(Zone::UTC);
         let told = |pool: &str, until: Time| told(&view.pools[pool], until, at(NOW), reader);
         assert_eq!(told("web", without_end()), "NodePool web: no rotation starts until you unfreeze it.");
         assert_eq!(

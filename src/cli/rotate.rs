@@ -131,13 +131,16 @@ fn told(decision: &Decision, claim: &NodeClaim, now: Time, reader: Reader) -> Re
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{NOW, at, config, view};
+    use crate::{
+        api::zone::Zone,
+        fixture::{NOW, at, config, view},
+    };
 
     #[test]
     fn what_a_wish_comes_to_is_told_or_why_it_comes_to_nothing() {
         let view = view();
         let decision = decide(&view, at(NOW), &config());
-        let reader = Reader::In(chrono_tz::Tz::UTC);
+        let reader = Reader::In(Zone::UTC);
         let told = |name: &str| told(&decision, find(&view, name).unwrap(), at(NOW), reader);
         assert_eq!(
             told("node-web-4").unwrap(),

@@ -1,9 +1,11 @@
 //! Instants and spans for people: in the window's own zone, in the zone of the terminal, and as a distance from now.
 
 use chrono::{DateTime, Local, TimeDelta, TimeZone};
-use chrono_tz::Tz;
 
-use crate::api::time::{Time, to_annotation};
+use crate::api::{
+    time::{Time, to_annotation},
+    zone::Zone,
+};
 
 /// The zone of whoever reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,7 +13,7 @@ pub enum Reader {
     /// That of this system.
     Here,
     /// A given one.
-    In(Tz),
+    In(Zone),
 }
 
 impl Reader {
@@ -19,20 +21,20 @@ impl Reader {
     fn clock(self, time: Time, now: Time) -> String {
         match self {
             Self::Here => clock(&time.with_timezone(&Local), now),
-            Self::In(zone) => clock(&time.with_timezone(&zone), now),
+            Self::In(zone) => clock(&zone.local(time), now),
         }
     }
 
     /// `Sat 02:00 Europe/Berlin (Sat 08:00 here), in 3h`.
-    pub fn moment(self, time: Time, zone: Tz, now: Time) -> String {
-        let (own, here) = (clock(&time.with_timezone(&zone), now), self.clock(time, now));
+    pub fn moment(self, time: Time, zone: Zone, now: Time) -> String {
+        let (own, here) = (clock(&zone.local(time), now), self.clock(time, now));
         let here = if own == here { String::new() } else { format!(" ({here} here)") };
         format!("{own} {zone}{here}, {}", distance(time, now))
     }
 
     /// The same on three short lines, the zone by its city.
-    pub fn moment_in_lines(self, time: Time, zone: Tz, now: Time) -> String {
-        let (own, here) = (clock(&time.with_timezone(&zone), now), self.clock(time, now));
+    pub fn moment_in_lines(self, time: Time, zone: Zone, now: Time) -> String {
+        let (own, here) = (clock(&zone.local(time), now), self.clock(time, now));
         let here = if own == here { String::new() } else { format!("({here} here)\n") };
         let city = zone.name().rsplit('/').next().unwrap_or_default();
         format!("{own} {city}\n{here}{}", distance(time, now))
@@ -94,8 +96,8 @@ mod tests {
     #[test]
     fn a_moment_is_told_in_both_zones_and_from_now() {
         let (now, time) = (at("2026-12-04T22:00:00Z"), at("2026-12-05T01:00:00Z"));
-        let berlin = Tz::Europe__Berlin;
-        assert_eq!(Reader::In(Tz::Asia__Tokyo).moment(time, berlin, now), "Sat 02:00 Europe/Berlin (Sat 10:00 here), in 3h");
+        let berlin = "Europe/Berlin".parse().unwrap();
+        assert_eq!(Reader::In("Asia/Tokyo".parse().unwrap()).moment(time, berlin, now), "Sat 02:00 Europe/Berlin (Sat 10:00 here), in 3h");
         assert_eq!(Reader::In(berlin).moment(time, berlin, now), "Sat 02:00 Europe/Berlin, in 3h");
         assert_eq!(Reader::In(berlin).here(at("2026-12-20T01:00:00Z"), now), "2026-12-20 02:00 (in 15d3h)");
     }

@@ -7,7 +7,7 @@ use chrono::TimeDelta;
 
 use super::{
     derive::times,
-    window::{AHEAD, Occurrence, Schedule, instants},
+    window::{AHEAD, Occurrence, Schedule},
 };
 use crate::{
     api::time::{Time, later},
@@ -40,7 +40,7 @@ impl Closure {
     /// From the first midnight of its first day to the last midnight after its last one. A midnight that the clock skips
     /// means the instant after the gap.
     fn of(blackout: &Blackout) -> Option<Self> {
-        let midnight = |day: chrono::NaiveDate| instants(blackout.timezone, day.and_hms_opt(0, 0, 0)?);
+        let midnight = |day: chrono::NaiveDate| blackout.timezone.instants(day.and_hms_opt(0, 0, 0)?);
         let start = midnight(blackout.from)?.0;
         let end = blackout.to.succ_opt().and_then(midnight).map_or(Time::MAX_UTC, |(_, last)| last);
         (start < end).then(|| Self { start, end, reason: blackout.reason.clone() })

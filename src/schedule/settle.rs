@@ -132,7 +132,10 @@ mod tests {
     use chrono::Weekday::{Sat, Wed};
 
     use super::*;
-    use crate::policy::{Blackout, Window};
+    use crate::{
+        api::zone::Zone,
+        policy::{Blackout, Window},
+    };
 
     const UID: &str = "1b4e";
 
@@ -142,7 +145,7 @@ mod tests {
 
     /// Wed and Sat 02:00-06:00 UTC; Wednesday 2 December 2026, and the two before.
     fn schedule(now: &str, blackouts: &[Blackout]) -> Schedule {
-        let window = Window { timezone: chrono_tz::UTC, days: vec![Wed, Sat], start: 120, end: 360 };
+        let window = Window { timezone: Zone::UTC, days: vec![Wed, Sat], start: 120, end: 360 };
         Schedule::of(&[window], at(now)).without(blackouts, at(now))
     }
 

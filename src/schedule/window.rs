@@ -4,8 +4,7 @@
 //! no length and doesn't occur that day. Where it is put back, a start means the first of its two moments and an end the
 //! last, so an occurrence is always one interval.
 
-use chrono::{Datelike, NaiveDate, NaiveDateTime, TimeDelta, TimeZone, offset::LocalResult};
-use chrono_tz::{GapInfo, Tz};
+use chrono::{Datelike, NaiveDate, TimeDelta};
 
 use super::blackout::Blackouts;
 use crate::{
@@ -132,21 +131,9 @@ fn on(window: &Window, day: NaiveDate) -> Option<Occurrence> {
     let wraps = window.end <= window.start;
     let end_minutes = i64::from(window.end) + if wraps { 24 * 60 } else { 0 };
     let at = |minutes: i64| midnight.checked_add_signed(TimeDelta::try_minutes(minutes)?);
-    let start = instants(window.timezone, at(i64::from(window.start))?)?.0;
-    let end = instants(window.timezone, at(end_minutes)?)?.1;
+    let start = window.timezone.instants(at(i64::from(window.start))?)?.0;
+    let end = window.timezone.instants(at(end_minutes)?)?.1;
     (start < end).then_some(Occurrence { start, end })
-}
-
-/// The first and the last instant that a wall-clock time names; one that is skipped names the instant after the gap.
-pub(super) fn instants(zone: Tz, local: NaiveDateTime) -> Option<(Time, Time)> {
-    match zone.from_local_datetime(&local) {
-        LocalResult::Single(only) => Some((only.to_utc(), only.to_utc())),
-        LocalResult::Ambiguous(first, last) => Some((first.to_utc(), last.to_utc())),
-        LocalResult::None => {
-            let after = GapInfo::new(&local, &zone)?.end?.to_utc();
-            Some((after, after))
-        }
-    }
 }
 
 /// Joins what overlaps or touches.

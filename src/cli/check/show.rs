@@ -9,7 +9,10 @@ use super::{
     judge::{Judged, OnPool, Terms, Verdict},
 };
 use crate::{
-    api::time::{Time, format_duration, to_annotation},
+    api::{
+        time::{Time, format_duration, to_annotation},
+        zone::Zone,
+    },
     cli::screen::{Screen, Tone},
     schedule::window::Occurrence,
 };
@@ -83,8 +86,8 @@ fn coming(judged: &Judged, now: Time) -> impl Iterator<Item = Occurrence> + '_ {
 
 /// In the zone of the policy's first window.
 fn in_zones(judged: &Judged, occurrence: Occurrence) -> String {
-    let zone = judged.policy.settings.windows.first().map_or(chrono_tz::UTC, |window| window.timezone);
-    let (start, end) = (occurrence.start.with_timezone(&zone), occurrence.end.with_timezone(&zone));
+    let zone = judged.policy.settings.windows.first().map_or(Zone::UTC, |window| window.timezone);
+    let (start, end) = (zone.local(occurrence.start), zone.local(occurrence.end));
     let end = if start.date_naive() == end.date_naive() { end.format("%H:%M") } else { end.format("%a %H:%M") };
     format!("{} to {end} {zone}", start.format("%a %Y-%m-%d %H:%M"))
 }

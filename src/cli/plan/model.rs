@@ -10,6 +10,7 @@ use crate::{
     api::{
         quantity::Resources,
         time::{Time, format_duration, to_annotation},
+        zone::Zone,
     },
     candidates::{Bucket, Candidate},
     cli::{only::Only, when},
@@ -90,7 +91,7 @@ pub struct Times {
     /// The earliest deadline.
     pub deadline: Option<Time>,
     /// The zone of the policy's first window.
-    pub zone: Option<chrono_tz::Tz>,
+    pub zone: Option<Zone>,
 }
 
 /// The maintenance window.

@@ -13,7 +13,7 @@ fn plan(pool: Option<&str>) -> Plan {
 }
 
 fn told(pool: Option<&str>, format: Format, screen: Screen) -> String {
-    render(&plan(pool), pool.is_some(), format, screen, Reader::In(chrono_tz::Tz::America__New_York)).unwrap()
+    render(&plan(pool), pool.is_some(), format, screen, Reader::In("America/New_York".parse().unwrap())).unwrap()
 }
 
 #[test]

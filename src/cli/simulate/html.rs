@@ -127,7 +127,7 @@ impl Pool {
             lane("Expired", &with, &expired),
             lane("Expired without noderotation", &without, &expired),
         ];
-        let show = |time: Time| time.with_timezone(&forecast.zone).format("%a %d %b %H:%M").to_string();
+        let show = |time: Time| forecast.zone.local(time).format("%a %d %b %H:%M").to_string();
         let windows = pool.windows.iter().map(|span| band(forecast, span.opens_at, span.closes_at, show(span.opens_at)));
         let blackouts = pool.blackouts.iter().map(|closed| {
             let reason = if closed.reason.is_empty() { "blackout" } else { &closed.reason };
@@ -141,7 +141,7 @@ impl Pool {
             without: stretch.without.words(),
         });
         let events = with.iter().take(LISTED).map(|entry| Line {
-            at: entry.at.with_timezone(&forecast.zone).format("%a %Y-%m-%d %H:%M:%S").to_string(),
+            at: forecast.zone.local(entry.at).format("%a %Y-%m-%d %H:%M:%S").to_string(),
             claim: entry.claim.clone(),
             event: entry.event.as_str(),
             detail: entry.detail.clone(),
@@ -206,7 +206,7 @@ fn ticks(forecast: &Forecast) -> Vec<Band> {
         .step_by(usize::try_from(step).unwrap_or(1))
         .map(|day| later(forecast.from, TimeDelta::days(day)))
         .filter(|at| share(forecast, *at) < LATE)
-        .map(|at| band(forecast, at, at, at.with_timezone(&forecast.zone).format("%d %b").to_string()))
+        .map(|at| band(forecast, at, at, forecast.zone.local(at).format("%d %b").to_string()))
         .collect()
 }
 

@@ -132,7 +132,7 @@ fn first_opening(scenario: &Scenario) -> Option<Time> {
 /// What is tried, as sentences.
 fn what_ifs(args: &SimulateArgs, scenario: &Scenario) -> Vec<String> {
     let show = |(from, to): &(Time, Time)| {
-        let at = |time: &Time| time.with_timezone(&scenario.zone()).format("%a %Y-%m-%d %H:%M").to_string();
+        let at = |time: &Time| scenario.zone().local(*time).format("%a %Y-%m-%d %H:%M").to_string();
         format!("{} to {} {}", at(from), at(to), scenario.zone())
     };
     let mut told = Vec::new();

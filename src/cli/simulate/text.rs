@@ -72,7 +72,7 @@ fn days(forecast: &Forecast, screen: Screen) -> String {
 fn events(forecast: &Forecast, screen: Screen) -> String {
     let rows = forecast.timeline.iter().map(|entry| {
         vec![
-            Styled::plain(entry.at.with_timezone(&forecast.zone).format("%a %Y-%m-%d %H:%M:%S").to_string()),
+            Styled::plain(forecast.zone.local(entry.at).format("%a %Y-%m-%d %H:%M:%S").to_string()),
             Styled::plain(entry.pool.clone()),
             Styled::plain(if entry.claim.is_empty() { "-".into() } else { entry.claim.clone() }),
             Styled::plain(entry.event.as_str()),
@@ -126,7 +126,7 @@ pub fn remarks(forecast: &Forecast) -> Vec<String> {
         let is_finding = |reason: &str| pool.findings.iter().any(|finding| finding.code == reason) || reason == "PolicyConflict";
         let conditions = pool.conditions.iter().filter(|condition| !is_finding(condition.reason));
         remarks.extend(conditions.map(|condition| {
-            let first = condition.first.with_timezone(&forecast.zone).format("%a %Y-%m-%d %H:%M");
+            let first = forecast.zone.local(condition.first).format("%a %Y-%m-%d %H:%M");
             format!("{name}: {}, first at {first}: {}", condition.reason, condition.message)
         }));
     }

@@ -1,11 +1,13 @@
 //! Times and windows as they are typed on the command line.
 
 use chrono::{NaiveDate, TimeDelta};
-use chrono_tz::Tz;
 use serde_json::{Value, json};
 
 use crate::{
-    api::time::{Time, later, parse_annotation},
+    api::{
+        time::{Time, later, parse_annotation},
+        zone::Zone,
+    },
     cli::{
         check::{grace, lifetime},
         span,
@@ -131,7 +133,7 @@ pub fn under(windows: Vec<Value>) -> Result<Policy, String> {
 
 impl When {
     /// The stretches of time between these instants, in order.
-    pub fn stretches(&self, from: Time, until: Time, zone: Tz, first_opening: Option<Time>) -> Vec<(Time, Time)> {
+    pub fn stretches(&self, from: Time, until: Time, zone: Zone, first_opening: Option<Time>) -> Vec<(Time, Time)> {
         match self {
             Self::For(span) => {
                 let begin = first_opening.unwrap_or(from);

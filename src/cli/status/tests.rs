@@ -20,7 +20,7 @@ fn record(spec: serde_json::Value) -> Record {
 }
 
 fn told(status: &Status, format: Format, screen: Screen) -> String {
-    render(status, format, screen, Reader::In(chrono_tz::Tz::America__New_York)).unwrap()
+    render(status, format, screen, Reader::In("America/New_York".parse().unwrap())).unwrap()
 }
 
 #[test]

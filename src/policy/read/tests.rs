@@ -1,12 +1,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::Weekday::{Fri, Mon, Sat, Thu, Tue, Wed};
-use chrono_tz::Tz;
 use serde_json::json;
 
 use super::*;
 use crate::{
-    api::time::parse_duration,
+    api::{time::parse_duration, zone::Zone},
     policy::{Blackout, Expression, Operator, Problem, Selector, Window},
 };
 
@@ -36,10 +35,10 @@ fn problems(policy: &Policy) -> Vec<String> {
 }
 
 fn saturdays() -> Window {
-    Window { timezone: Tz::UTC, days: vec![Sat], start: 120, end: 360 }
+    Window { timezone: Zone::UTC, days: vec![Sat], start: 120, end: 360 }
 }
 
-fn blackout(timezone: Tz, from: &str, to: &str, reason: &str) -> Blackout {
+fn blackout(timezone: Zone, from: &str, to: &str, reason: &str) -> Blackout {
     Blackout { timezone, from: from.parse().unwrap(), to: to.parse().unwrap(), reason: reason.into() }
 }
 
@@ -94,12 +93,12 @@ fn the_policy_of_the_seeds_is_read_whole() {
             age_threshold: AgeThreshold::Override(span("240h")),
             min_rotation_chances: 3,
             windows: vec![
-                Window { timezone: Tz::Asia__Tokyo, days: vec![Wed, Sat], start: 120, end: 360 },
-                Window { timezone: Tz::Europe__Berlin, days: vec![Fri], start: 1350, end: 1440 },
+                Window { timezone: "Asia/Tokyo".parse().unwrap(), days: vec![Wed, Sat], start: 120, end: 360 },
+                Window { timezone: "Europe/Berlin".parse().unwrap(), days: vec![Fri], start: 1350, end: 1440 },
             ],
             blackouts: vec![
-                blackout(Tz::Europe__Berlin, "2026-12-19", "2027-01-04", "year-end freeze"),
-                blackout(Tz::UTC, "2028-02-29", "2028-02-29", ""),
+                blackout("Europe/Berlin".parse().unwrap(), "2026-12-19", "2027-01-04", "year-end freeze"),
+                blackout(Zone::UTC, "2028-02-29", "2028-02-29", ""),
             ],
             suspend: true,
             ready_timeout: span("20m"),
@@ -175,11 +174,11 @@ fn a_wrong_field_is_named_and_the_others_are_read() {
 #[test]
 fn a_window_over_midnight_reads_days_in_any_case() {
     let policy = window(json!("America/Los_Angeles"), json!(["Mon", "TUE", "wed", "Thu", "Fri"]), json!("21:00"), json!("05:00"));
-    let expected = Window { timezone: Tz::America__Los_Angeles, days: vec![Mon, Tue, Wed, Thu, Fri], start: 1260, end: 300 };
+    let expected = Window { timezone: "America/Los_Angeles".parse().unwrap(), days: vec![Mon, Tue, Wed, Thu, Fri], start: 1260, end: 300 };
     assert_eq!((problems(&policy), policy.settings.windows), (vec![], vec![expected]));
     for (start, end, minutes) in [("00:00", "24:00", (0, 1440)), ("21:00", "24:00", (1260, 1440)), ("21:00", "00:00", (1260, 0))] {
         let policy = window(json!("UTC"), json!(["Mon", "Mon"]), json!(start), json!(end));
-        let expected = Window { timezone: Tz::UTC, days: vec![Mon], start: minutes.0, end: minutes.1 };
+        let expected = Window { timezone: Zone::UTC, days: vec![Mon], start: minutes.0, end: minutes.1 };
         assert_eq!((problems(&policy), policy.settings.windows), (vec![], vec![expected]));
     }
 }
@@ -359,8 +358,11 @@ fn a_blackout_that_cannot_be_read_makes_the_policy_invalid() {
         {"from": "+026-12-19", "until": "2026-12-20"},
         "2026-12-24",
     ], "surge": {"wholeNodeReservation": 1}}));
-    let expected =
-        Settings { windows: vec![saturdays()], blackouts: vec![blackout(Tz::UTC, "2026-12-19", "2027-01-04", "")], ..Settings::default() };
+    let expected = Settings {
+        windows: vec![saturdays()],
+        blackouts: vec![blackout(Zone::UTC, "2026-12-19", "2027-01-04", "")],
+        ..Settings::default()
+    };
     assert_eq!(policy.settings, expected);
     assert_eq!(
         problems(&policy),

@@ -1,11 +1,10 @@
 //! Reads `spec.maintenanceWindows` (§3): strict, since a window that is misread opens at an hour nobody chose.
 
 use chrono::Weekday;
-use chrono_tz::Tz;
 use serde_json::{Map, Value};
 
 use super::fields::{Reader, present};
-use crate::policy::Window;
+use crate::{api::zone::Zone, policy::Window};
 
 const DAYS: [(&str, Weekday); 7] = [
     ("Mon", Weekday::Mon),
@@ -49,7 +48,7 @@ fn window(reader: &mut Reader, entry: &Value, path: &str) -> Option<Window> {
 }
 
 /// Zones come from the table compiled in, so they don't depend on the image. Its names are exactly IANA's.
-pub(super) fn timezone(reader: &mut Reader, fields: &Map<String, Value>, path: &str) -> Option<Tz> {
+pub(super) fn timezone(reader: &mut Reader, fields: &Map<String, Value>, path: &str) -> Option<Zone> {
     let expected = "an IANA zone name, such as Europe/Berlin or UTC (no abbreviation, no offset)";
     if present(fields, "timezone").is_none() {
         reader.missing(&format!("{path}.timezone"), expected);

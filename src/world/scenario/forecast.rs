@@ -3,12 +3,11 @@
 
 use std::collections::BTreeSet;
 
-use chrono_tz::Tz;
 use serde::Serialize;
 
 use super::{Down, Played, Pool, Rule, Scenario};
 use crate::{
-    api::time::Time,
+    api::{time::Time, zone::Zone},
     policy::{Policy, resolve::Governance},
     schedule::{
         derive::{Derivation, Lifetime},
@@ -38,7 +37,7 @@ pub struct Forecast {
     pub timeline_without: Vec<Entry>,
     /// The zone that people read it in: that of the first window.
     #[serde(skip)]
-    pub zone: Tz,
+    pub zone: Zone,
 }
 
 /// What becomes of one pool.
@@ -327,7 +326,7 @@ impl From<Happening> for Entry {
 
 impl Scenario {
     /// The zone of the first window of the first policy; UTC where there is none.
-    pub fn zone(&self) -> Tz {
-        self.policies.values().find_map(|policy| policy.settings.windows.first()).map_or(Tz::UTC, |window| window.timezone)
+    pub fn zone(&self) -> Zone {
+        self.policies.values().find_map(|policy| policy.settings.windows.first()).map_or(Zone::UTC, |window| window.timezone)
     }
 }

@@ -114,7 +114,7 @@ impl Forecast {
 
     /// The first day of the stretch with this instant.
     pub fn day(&self, at: Time) -> NaiveDate {
-        let day = at.with_timezone(&self.zone).date_naive();
+        let day = self.zone.local(at).date_naive();
         let back = if self.step() == 7 { i64::from(day.weekday().num_days_from_monday()) } else { 0 };
         day.checked_sub_signed(TimeDelta::days(back)).unwrap_or(day)
     }

@@ -1,9 +1,11 @@
 //! Windows, P, D and gap against a reading of the clock on the wall, minute by minute: it knows an instant's local time,
 //! and nothing of how to go back.
 
+use chrono::NaiveDateTime;
 use proptest::prelude::*;
 
 use super::*;
+use crate::api::zone::Zone;
 
 const MINUTE: TimeDelta = TimeDelta::minutes(1);
 /// Minutes read beyond either edge.
@@ -40,8 +42,8 @@ const PLACES: [(&str, &str); 22] = [
 struct Wall(Vec<(NaiveDateTime, i64)>);
 
 impl Wall {
-    fn read(zone: Tz, from: Time, minutes: i64) -> Self {
-        let local = |minute| (from + TimeDelta::minutes(minute)).with_timezone(&zone).naive_local();
+    fn read(zone: Zone, from: Time, minutes: i64) -> Self {
+        let local = |minute| zone.local(from + TimeDelta::minutes(minute)).naive_local();
         let mut shows: Vec<(NaiveDateTime, i64)> = (0..minutes).map(|minute| (local(minute), minute)).collect();
         shows.sort_unstable();
         Self(shows)

@@ -6,6 +6,7 @@ pub mod json;
 pub mod karpenter;
 pub mod keys;
 pub mod meta;
+pub mod pod;
 pub mod quantity;
 #[cfg(test)]
 mod rotation_policy;

@@ -138,7 +138,7 @@ pub fn view() -> View {
     view
 }
 
-fn pod(node: &str) -> k8s_openapi::api::core::v1::Pod {
+fn pod(node: &str) -> crate::api::pod::Pod {
     serde_json::from_value(json!({
         "metadata": {"name": format!("app-{node}"), "namespace": "shop"},
         "spec": {"nodeName": node, "containers": [{"name": "app", "resources": {"requests": {"cpu": "4", "memory": "8Gi"}}}]},

@@ -7,10 +7,13 @@ use std::{
     sync::Arc,
 };
 
-use k8s_openapi::api::{core::v1::Pod, policy::v1::PodDisruptionBudget};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 
 use crate::{
-    api::karpenter::{Node, NodeClaim, NodePool},
+    api::{
+        karpenter::{Node, NodeClaim, NodePool},
+        pod::Pod,
+    },
     policy::Policy,
     rotation::effect::{Effect, Fresh, Target},
 };

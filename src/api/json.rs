@@ -45,7 +45,7 @@ pub fn direct<T: DeserializeOwned>(text: &[u8]) -> Result<T, Unreadable> {
 
 #[cfg(test)]
 mod tests {
-    use k8s_openapi::api::core::v1::Pod;
+    use crate::api::pod::Pod;
     use serde_json::json;
 
     use super::*;

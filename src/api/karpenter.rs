@@ -4,7 +4,7 @@
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
-use k8s_openapi::api::core::v1::{Pod, Taint};
+use k8s_openapi::api::core::v1::Taint;
 use serde::{
     Deserialize, Deserializer, Serialize,
     de::{IgnoredAny, SeqAccess, Visitor},
@@ -14,6 +14,7 @@ use serde_json::Value;
 use super::{
     keys,
     meta::Meta,
+    pod::Pod,
     time::{Time, later, parse_duration},
 };
 

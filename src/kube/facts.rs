@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures::{StreamExt, stream};
-use k8s_openapi::api::{core::v1::Pod, events::v1::Event, policy::v1::PodDisruptionBudget};
+use k8s_openapi::api::{events::v1::Event, policy::v1::PodDisruptionBudget};
 use kube::{api::GetParams, core::Request as Resource};
 
 use super::{
@@ -19,6 +19,7 @@ use crate::{
         json,
         karpenter::Node,
         keys,
+        pod::Pod,
         time::{Time, from_api, from_micro},
     },
     view::{self, Facts, Need, View},

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::Pod;
+use crate::api::pod::Pod;
 use serde::de::DeserializeOwned;
 
 use super::{

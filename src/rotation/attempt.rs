@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use k8s_openapi::api::core::v1::Pod;
+use crate::api::pod::Pod;
 
 use super::{
     effect::Effect,

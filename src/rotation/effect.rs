@@ -3,8 +3,8 @@
 
 use std::{collections::BTreeSet, fmt};
 
+use crate::api::pod::Pod;
 use chrono::TimeDelta;
-use k8s_openapi::api::core::v1::Pod;
 use serde_json::Value;
 
 use super::state::State;

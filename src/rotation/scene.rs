@@ -5,8 +5,8 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
+use crate::api::pod::Pod;
 use chrono::TimeDelta;
-use k8s_openapi::api::core::v1::Pod;
 
 use super::{
     effect::{Effect, Owner},

@@ -8,10 +8,7 @@ use std::{
 
 use chrono::TimeDelta;
 use k8s_openapi::{
-    api::{
-        core::v1::{Pod, Toleration},
-        policy::v1::PodDisruptionBudget,
-    },
+    api::{core::v1::Toleration, policy::v1::PodDisruptionBudget},
     apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement},
 };
 
@@ -19,6 +16,7 @@ use super::pods::{is_completed, is_daemonset, is_mirror, is_terminating, phase, 
 use crate::api::{
     karpenter::{Condition, NodeClaim},
     keys,
+    pod::Pod,
     time::{Time, from_api, later, parse_duration, to_annotation},
 };
 

@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, fmt};
 
 use k8s_openapi::{
     api::core::v1::{
-        Affinity, Capabilities, Container, LocalObjectReference, NodeAffinity, Pod, PodSecurityContext, PodSpec, ResourceRequirements,
-        SeccompProfile, SecurityContext, Taint, Toleration,
+        Capabilities, LocalObjectReference, NodeAffinity, PodSecurityContext, ResourceRequirements, SeccompProfile, SecurityContext, Taint,
+        Toleration,
     },
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
@@ -16,6 +16,7 @@ use super::pods::{is_completed, is_terminating, node_of, phase};
 use crate::api::{
     karpenter::NodePool,
     keys,
+    pod::{Affinity, Container, Pod, PodSpec},
     quantity::{Quantity, Resources},
 };
 
@@ -84,7 +85,7 @@ pub fn placeholder(settings: &PlaceholderSettings, pool: &NodePool, claim: &str,
     };
     let secrets = settings.pull_secrets.iter().map(|name| LocalObjectReference { name: name.clone() }).collect::<Vec<_>>();
     let spec = PodSpec {
-        affinity: Some(Affinity { node_affinity: Some(node_affinity), ..Affinity::default() }),
+        affinity: Some(Affinity { node_affinity: Some(node_affinity) }),
         automount_service_account_token: Some(false),
         containers: vec![container(settings, request)],
         enable_service_links: Some(false),

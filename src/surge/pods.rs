@@ -1,6 +1,6 @@
 //! What kind of Pod a Pod is, told as Karpenter tells it.
 
-use k8s_openapi::api::core::v1::Pod;
+use crate::api::pod::Pod;
 
 use crate::api::keys;
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use k8s_openapi::api::core::v1::{Pod, Taint, Toleration};
+use k8s_openapi::api::core::v1::{Taint, Toleration};
 
 use super::{
     placeholder::{PlaceholderState, claim_of},
@@ -11,6 +11,7 @@ use super::{
 use crate::api::{
     karpenter::{Node, NodeClaim},
     keys,
+    pod::Pod,
     time::Time,
 };
 

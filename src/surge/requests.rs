@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::{
-    api::core::v1::{Container, ContainerStatus, NodeSelectorRequirement, NodeSelectorTerm, Pod},
+    api::core::v1::{NodeSelectorRequirement, NodeSelectorTerm},
     apimachinery::pkg::api::resource::Quantity as ApiQuantity,
 };
 
 use super::pods::{is_completed, is_daemonset, is_mirror, is_placeholder, pod_name};
 use crate::api::{
     keys,
+    pod::{Container, ContainerStatus, Pod},
     quantity::{NotAQuantity, Quantity, Resources, UnreadableResource},
 };
 

@@ -6,7 +6,7 @@ use std::{
 };
 
 use k8s_openapi::api::{
-    core::v1::{NodeSelectorRequirement, Pod as Object, PodCondition, PodStatus},
+    core::v1::{NodeSelectorRequirement, PodCondition},
     policy::v1::PodDisruptionBudget,
 };
 use serde_json::json;
@@ -17,7 +17,11 @@ use super::{
     size::Size,
 };
 use crate::{
-    api::{json, keys, time::to_api},
+    api::{
+        json, keys,
+        pod::{Pod as Object, PodStatus},
+        time::to_api,
+    },
     surge::placeholder::claim_of,
 };
 

@@ -2,7 +2,7 @@
 
 use std::ops::{Add, AddAssign, Sub, SubAssign};
 
-use k8s_openapi::api::core::v1::Pod;
+use crate::api::pod::Pod;
 use serde_json::json;
 
 use crate::{

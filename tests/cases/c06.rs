@@ -1,6 +1,6 @@
 //! C06 · Node name, hostname label, and names too long for a label.
 
-use k8s_openapi::api::core::v1::Pod;
+use noderotation::api::pod::Pod;
 use noderotation::{
     api::{
         karpenter::{Node, NodeClaim, NodePool},

@@ -1,6 +1,6 @@
 //! C08 · A placeholder that is bound but never Running.
 
-use k8s_openapi::api::core::v1::Pod;
+use noderotation::api::pod::Pod;
 use noderotation::{
     api::keys,
     rotation::{

@@ -1,6 +1,6 @@
 //! C09 · What the placeholder asks for: GPUs, hugepages, DaemonSets, the clamp.
 
-use k8s_openapi::api::core::v1::Pod;
+use noderotation::api::pod::Pod;
 use noderotation::{
     api::karpenter::{Node, NodeClaim, NodePool},
     surge::{self, Reservation},

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use k8s_openapi::api::core::v1::Pod;
+use noderotation::api::pod::Pod;
 use noderotation::{
     api::{
         karpenter::{Node, NodeClaim, NodePool},

@@ -1,11 +1,12 @@
 //! Trouble with the surge: what becomes of the Node that the placeholder runs on, what Karpenter brings beside it, what other
 //! controllers' Pods count as.
 
-use k8s_openapi::api::{core::v1::Pod, policy::v1::PodDisruptionBudget};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use noderotation::{
     api::{
         karpenter::{Node, NodeClaim, NodePool},
         keys,
+        pod::Pod,
     },
     rotation::{effect::Effect, step::Step},
     surge::{self, Reservation, blockers},

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use k8s_openapi::api::{core::v1::Pod, policy::v1::PodDisruptionBudget};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -14,6 +14,7 @@ use crate::{
     api::{
         json,
         karpenter::{Node, NodeClaim, NodeClaimSpec, NodePool},
+        pod::Pod,
         time::parse_duration,
     },
     cli::check::yaml::{self, Content, Node as Yaml},

@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use k8s_openapi::api::core::v1::Pod;
+use crate::api::pod::Pod;
 use serde_json::json;
 
 use super::*;

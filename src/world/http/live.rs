@@ -122,7 +122,7 @@ impl State {
             return false;
         }
         let Some(pool) = self.pools.iter_mut().find(|pool| labels[keys::NODEPOOL_LABEL] == pool.name.as_str()) else { return false };
-        let Ok(mut pod) = typed::<k8s_openapi::api::core::v1::Pod>(object) else { return false };
+        let Ok(mut pod) = typed::<crate::api::pod::Pod>(object) else { return false };
         // The models give it theirs.
         (pod.metadata.uid, pod.metadata.resource_version) = (None, None);
         pool.add_placeholder(pod);

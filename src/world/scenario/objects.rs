@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::api::{core::v1::Pod, policy::v1::PodDisruptionBudget};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 
 use super::{
     Pool, Words,
@@ -13,6 +13,7 @@ use crate::{
     api::{
         karpenter::{Node, NodeClaim, NodePool},
         keys,
+        pod::Pod,
         time::Time,
     },
     surge::pods::{is_completed, is_daemonset, is_mirror, is_placeholder, node_of},

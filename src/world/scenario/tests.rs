@@ -136,7 +136,7 @@ fn claim(name: &str, created: &str) -> crate::api::karpenter::NodeClaim {
     }))
 }
 
-fn pod(name: &str, node: &str, owner: (&str, &str)) -> k8s_openapi::api::core::v1::Pod {
+fn pod(name: &str, node: &str, owner: (&str, &str)) -> crate::api::pod::Pod {
     read(json!({
         "metadata": {"name": name, "namespace": "shop", "labels": {"app": owner.1},
             "ownerReferences": [{"apiVersion": "apps/v1", "kind": owner.0, "name": owner.1, "uid": "u", "controller": true}]},

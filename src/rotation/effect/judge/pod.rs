@@ -1,6 +1,6 @@
 //! Writes on a placeholder Pod.
 
-use k8s_openapi::api::core::v1::Pod;
+use crate::api::pod::Pod;
 
 use super::{Verdict, misdirected};
 use crate::{

@@ -2,14 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::{
-    api::{core::v1::Pod, policy::v1::PodDisruptionBudget},
-    apimachinery::pkg::util::intstr::IntOrString,
-};
+use k8s_openapi::{api::policy::v1::PodDisruptionBudget, apimachinery::pkg::util::intstr::IntOrString};
 
 use super::{Numbers, Objects};
 use crate::{
-    api::keys,
+    api::{keys, pod::Pod},
     surge::{blockers::selects, pods::is_daemonset},
     world::{
         fleet::{NodeSpec, WorkloadSpec},

@@ -140,6 +140,8 @@ pub struct Facts {
     pub nodes_of_pool: BTreeMap<String, Arc<BTreeMap<String, Node>>>,
     /// Whole Nodes; `None` for one that does not exist.
     pub nodes: BTreeMap<String, Option<Node>>,
+    /// All Nodes that there are, whole, by name; `None` where they are read one by one.
+    pub all_nodes: Option<Arc<BTreeMap<String, Node>>>,
     /// Pods by Node.
     pub pods_on: BTreeMap<String, Vec<Pod>>,
     /// Budgets by namespace.
@@ -169,6 +171,9 @@ impl View {
 
     /// One Node, whole; `None` where it does not exist.
     pub fn node(&self, name: &str) -> Result<Option<&Node>, Missing> {
+        if let Some(all) = &self.facts.all_nodes {
+            return Ok(all.get(name));
+        }
         self.facts.nodes.get(name).map(Option::as_ref).ok_or_else(|| Missing::one(Need::Node(name.into())))
     }
 

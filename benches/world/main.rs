@@ -2,7 +2,16 @@
 //!
 //! `cargo bench --bench world -- [NODES DAYS]` measures one fleet; without arguments, the table.
 
-use std::{cell::RefCell, collections::BTreeMap, sync::Arc, time::Instant};
+use std::{
+    cell::RefCell,
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
+    time::Instant,
+};
 
 use chrono::TimeDelta;
 use noderotation::{
@@ -58,13 +67,27 @@ fn measure(nodes: usize, days: usize, model: &Model) -> f64 {
     let policies = policies();
     let passes = Passes { config: config(), jump: true, outages: Vec::new(), calendar: Arc::default() };
     let started = Instant::now();
-    let mut rotations = 0;
-    for pool in 0..POOLS {
-        let spec = spec(pool, nodes / POOLS, begin);
-        let world = RefCell::new(PoolWorld::new(spec, &policies, Arc::new(model.clone()), 1, begin));
-        run(&world, Some(&passes), until);
-        rotations += world.borrow().history.iter().filter(|happening| happening.event == Event::Completed).count();
-    }
+    let (next, rotations) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    // Pool by pool on all processors, as `simulate` plays them.
+    let work = || {
+        loop {
+            let pool = next.fetch_add(1, Ordering::Relaxed);
+            if pool >= POOLS {
+                break;
+            }
+            let spec = spec(pool, nodes / POOLS, begin);
+            let world = RefCell::new(PoolWorld::new(spec, &policies, Arc::new(model.clone()), 1, begin));
+            run(&world, Some(&passes), until);
+            let completed = world.borrow().history.iter().filter(|happening| happening.event == Event::Completed).count();
+            rotations.fetch_add(completed, Ordering::Relaxed);
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(work);
+        }
+    });
+    let rotations = rotations.into_inner();
     let seconds = started.elapsed().as_secs_f64();
     println!("{nodes:>7} {days:>6} {seconds:>10.2} {rotations:>10} {:>14.0}", seconds * 1e6 / rotations.max(1) as f64);
     seconds

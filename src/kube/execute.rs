@@ -245,9 +245,10 @@ pub fn request(target: &Target, verdict: &Verdict, mode: Mode) -> (&'static str,
             let params = PatchParams { dry_run, field_manager: Some(PROGRAM.into()), ..PatchParams::default() };
             ("patch", resource.patch(&target.name, &params, &Patch::Merge(patch)))
         }
-        Verdict::Create(object) => {
+        Verdict::Create(pod) => {
             let params = PostParams { dry_run, field_manager: Some(PROGRAM.into()) };
-            ("create", resource.create(&params, object.to_string().into_bytes()))
+            let body = serde_json::to_vec(pod).map_err(kube::core::request::Error::SerializeBody);
+            ("create", body.and_then(|body| resource.create(&params, body)))
         }
         Verdict::Delete { uid } => {
             let params = DeleteParams {

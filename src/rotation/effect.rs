@@ -284,8 +284,8 @@ pub enum Fresh {
 pub enum Verdict {
     /// Send this merge patch; it carries `metadata.resourceVersion`.
     Patch(Value),
-    /// Create this object.
-    Create(Value),
+    /// Create this Pod.
+    Create(Box<Pod>),
     /// Delete it, if it still has this UID.
     Delete {
         /// The UID to meet.

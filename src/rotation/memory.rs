@@ -67,11 +67,6 @@ impl Memory {
         self.changed.insert(claim.to_owned());
     }
 
-    /// Whether the last decision had to know the pool's Nodes.
-    pub fn knows_nodes(&self, pool: &str) -> bool {
-        self.censuses.get(pool).is_some_and(|kept| kept.knows_nodes)
-    }
-
     /// Claims of the View that carry an annotation of ours, by name; takes note of what has been said to have changed.
     pub(super) fn annotated<'v>(&mut self, view: &'v View) -> Vec<&'v NodeClaim> {
         self.catch_up(view);

@@ -9,7 +9,7 @@ use super::{
     pool::PoolWorld,
 };
 use crate::{
-    api::{events::Reason, json, meta::Meta, time::Time},
+    api::{events::Reason, meta::Meta, time::Time},
     cluster::{Cluster, Failure},
     rotation::{
         effect::{Effect, Fresh, Kind, Outcome, Target, Verdict, apply},
@@ -38,11 +38,7 @@ impl PoolWorld {
             Verdict::NotMine(why) => return Outcome::Raced(why),
             Verdict::Gone => return Outcome::Gone,
             Verdict::Patch(patch) => self.patch(&target, &patch),
-            Verdict::Create(object) => {
-                if let Ok(pod) = json::from_value(&object) {
-                    self.add_placeholder(pod);
-                }
-            }
+            Verdict::Create(pod) => self.add_placeholder(*pod),
             Verdict::Delete { .. } => self.remove(&target),
         }
         self.note_effect(effect);

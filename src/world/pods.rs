@@ -123,6 +123,32 @@ fn template(pool: &str, spec: &WorkloadSpec) -> Object {
     json::from_value(&object).unwrap_or_default()
 }
 
+/// The Pod of the DaemonSets, but for name, uid and Node; `None` where they take nothing.
+pub(super) fn agent(takes: Size) -> Option<Object> {
+    if takes == Size::default() {
+        return None;
+    }
+    let requests = json!({"cpu": format!("{}m", takes.cpu), "memory": format!("{}Mi", takes.memory)});
+    let object = json!({
+        "metadata": {
+            "namespace": "kube-system",
+            "ownerReferences": [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "agent", "controller": true}],
+        },
+        "spec": {"tolerations": [{"operator": "Exists"}], "containers": [{"name": "agent", "image": "agent", "resources": {"requests": requests}}]},
+        "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
+    });
+    json::from_value(&object).ok()
+}
+
+fn on_node(agent: &Object, node: &str) -> Object {
+    let mut agent = agent.clone();
+    let name = format!("agent-{node}");
+    agent.metadata.name = Some(name.clone());
+    agent.metadata.uid = Some(name);
+    agent.spec.get_or_insert_default().node_name = Some(node.to_owned());
+    agent
+}
+
 impl PoolWorld {
     /// Adds a workload whose Pods are Ready at once, as far as there is room.
     pub(super) fn add_workload(&mut self, spec: WorkloadSpec) {
@@ -321,9 +347,7 @@ impl PoolWorld {
     pub(super) fn objects_on(&self, node: &str) -> Vec<Object> {
         let Some(host) = self.host_of.get(node).and_then(|id| self.hosts.get(id)) else { return Vec::new() };
         let mut objects: Vec<Object> = host.pods.iter().filter_map(|id| self.object(*id)).collect();
-        if self.spec.daemons != Size::default() {
-            objects.push(self.daemon(node));
-        }
+        objects.extend(self.agent.as_ref().map(|agent| on_node(agent, node)));
         objects
     }
 
@@ -349,21 +373,6 @@ impl PoolWorld {
             object.metadata.deletion_timestamp = Some(to_api(self.now));
         }
         Some(object)
-    }
-
-    fn daemon(&self, node: &str) -> Object {
-        let daemons = self.spec.daemons;
-        let requests = json!({"cpu": format!("{}m", daemons.cpu), "memory": format!("{}Mi", daemons.memory)});
-        let object = json!({
-            "metadata": {
-                "name": format!("agent-{node}"), "namespace": "kube-system", "uid": format!("agent-{node}"),
-                "ownerReferences": [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "agent", "controller": true}],
-            },
-            "spec": {"nodeName": node, "tolerations": [{"operator": "Exists"}],
-                "containers": [{"name": "agent", "image": "agent", "resources": {"requests": requests}}]},
-            "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
-        });
-        json::from_value(&object).unwrap_or_default()
     }
 
     /// A placeholder that was created: to be scheduled like any other Pod.

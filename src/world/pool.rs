@@ -15,7 +15,7 @@ use super::{
     fleet::{Model, PoolSpec, seconds},
     history::{Event, Happening, Said},
     host::Host,
-    pods::{Pod, Workload},
+    pods::{Pod, Workload, agent},
     size::Size,
 };
 use crate::{
@@ -23,6 +23,7 @@ use crate::{
         karpenter::Node,
         keys,
         meta::Meta,
+        pod::Pod as Object,
         time::{Time, later},
     },
     policy::Policy,
@@ -54,6 +55,8 @@ pub struct PoolWorld {
     pub(super) workloads: Vec<Workload>,
     pub(super) spec: PoolSpec,
     pub(super) model: Arc<Model>,
+    /// The Pod of the DaemonSets on each Node.
+    pub(super) agent: Option<Object>,
     pub(super) provisioning: bool,
     /// What the passes' decisions have in common; told of every change of a claim or its Node.
     pub(super) memory: Memory,
@@ -107,6 +110,7 @@ impl PoolWorld {
             pending: Vec::new(),
             workloads: Vec::new(),
             model,
+            agent: agent(spec.daemons),
             provisioning: false,
             memory: Memory::default(),
             room_changed: false,

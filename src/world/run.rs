@@ -150,13 +150,10 @@ fn is_as_without_memory(world: &PoolWorld, config: &Config, schedules: &Schedule
 fn decided(world: &mut PoolWorld, passes: &Passes) -> Decision {
     let config = &passes.config;
     let schedules = passes.calendar.at(&world.view, world.now);
-    let mut facts = Facts::default();
-    // What the last pass wanted to know first, this one will want to know too.
-    let mut memory = std::mem::take(&mut world.memory);
-    if memory.knows_nodes(&world.name) {
-        world.answer(&Need::NodesOfPool(world.name.clone()), &mut facts);
-    }
+    let mut facts = Facts { all_nodes: Some(Arc::clone(&world.nodes)), ..Facts::default() };
+    world.answer(&Need::NodesOfPool(world.name.clone()), &mut facts);
     world.view.facts = facts;
+    let mut memory = std::mem::take(&mut world.memory);
     let mut decision = None;
     for _ in 0..ROUNDS {
         match decide_or_ask(&world.view, world.now, config, &schedules, &mut memory) {

@@ -138,7 +138,8 @@ impl State {
                 merge(object, &patch);
                 object["metadata"]["resourceVersion"] = version;
             }
-            Verdict::Create(mut object) => {
+            Verdict::Create(pod) => {
+                let mut object = serde_json::to_value(pod).unwrap();
                 object["metadata"]["uid"] = json!(format!("uid-{}", self.writes));
                 object["metadata"]["resourceVersion"] = version;
                 object["status"] = json!({"phase": "Pending"});

@@ -125,7 +125,7 @@ fn to_draining(scene: &Scene<'_>, claim: &NodeClaim, host: &str, started: Time, 
     let wait = scene.now - started;
     // Karpenter may name the Node in its claim later than the placeholder runs on it; then the Node's own age tells. Stamps
     // have whole seconds, so one of the same second came for us.
-    let of_node = || scene.view.facts.nodes.get(host).and_then(|node| node.as_ref()?.metadata.creation_timestamp);
+    let of_node = || scene.view.node(host).ok().flatten().and_then(|node| node.metadata.creation_timestamp);
     let brought = surge::induced(scene.claims().iter().copied(), scene.name(), host);
     let came = brought.map_or_else(of_node, |claim| claim.metadata.creation_timestamp).is_some_and(|created| created >= started);
     let path = if came { SurgePath::Provisioned } else { SurgePath::Absorbed };

@@ -60,10 +60,7 @@ pub fn ended(pool: &NodePool, end: End) -> Ended {
 
 fn absent(effect: &Effect) -> Verdict {
     match effect {
-        Effect::CreatePlaceholder { pod, .. } => match serde_json::to_value(pod) {
-            Ok(object) => Verdict::Create(object),
-            Err(error) => Verdict::NotMine(format!("the placeholder can't be written as JSON: {error}")),
-        },
+        Effect::CreatePlaceholder { pod, .. } => Verdict::Create(pod.clone()),
         _ => Verdict::Gone,
     }
 }

@@ -62,8 +62,8 @@ pub fn judged(effect: &Effect, object: Option<&Value>) -> String {
             again(&object);
             "delete".into()
         }
-        Verdict::Create(object) => {
-            again(&object);
+        Verdict::Create(pod) => {
+            again(&serde_json::to_value(pod).unwrap());
             "create".into()
         }
         Verdict::Already => "already".into(),

@@ -1,6 +1,7 @@
 //! What the models know of one NodeClaim and its Node.
 
 use std::{
+    cmp::Reverse,
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
@@ -54,5 +55,90 @@ impl Host {
     /// Whether the scheduler may use it.
     pub fn takes_pods(&self) -> bool {
         self.stage == Stage::Ready && !self.cordoned && self.deleting.is_none()
+    }
+}
+
+/// The hosts of a pool by id, with what the models ask of all of them at once kept at hand.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Hosts {
+    by_id: BTreeMap<u32, Host>,
+    /// Those that are neither cordoned nor leaving, by the cpu that is left.
+    open: BTreeSet<(i64, Reverse<u32>)>,
+    leaving: BTreeSet<u32>,
+    /// The capacity of all, and of those that are leaving.
+    sums: (Size, Size),
+}
+
+impl Hosts {
+    pub fn get(&self, id: u32) -> Option<&Host> {
+        self.by_id.get(&id)
+    }
+
+    /// The oldest first.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &Host)> {
+        self.by_id.iter().map(|(id, host)| (*id, host))
+    }
+
+    pub fn len(&self) -> usize {
+        self.by_id.len()
+    }
+
+    /// The capacity of all.
+    pub fn capacity(&self) -> Size {
+        self.sums.0
+    }
+
+    /// The capacity of those that are not leaving, and how many they are.
+    pub fn staying(&self) -> (Size, usize) {
+        (self.sums.0 - self.sums.1, self.by_id.len() - self.leaving.len())
+    }
+
+    /// Those that are being deleted.
+    pub fn leaving(&self) -> impl Iterator<Item = &Host> {
+        self.leaving.iter().filter_map(|id| self.by_id.get(id))
+    }
+
+    /// Those that are neither cordoned nor leaving and have so much cpu left: the one with the most first, then the oldest.
+    pub fn open(&self, cpu: i64) -> impl Iterator<Item = (u32, &Host)> {
+        let open = self.open.range((cpu, Reverse(u32::MAX))..).rev();
+        open.filter_map(|(_, Reverse(id))| Some((*id, self.by_id.get(id)?)))
+    }
+
+    pub fn insert(&mut self, id: u32, host: Host) {
+        self.remove(id);
+        self.count(id, &host);
+        self.by_id.insert(id, host);
+    }
+
+    pub fn remove(&mut self, id: u32) -> Option<Host> {
+        let host = self.by_id.remove(&id)?;
+        self.discount(id, &host);
+        Some(host)
+    }
+
+    /// Changes a host; `None` where there is none.
+    pub fn change<T>(&mut self, id: u32, change: impl FnOnce(&mut Host) -> T) -> Option<T> {
+        let mut host = self.remove(id)?;
+        let changed = change(&mut host);
+        self.insert(id, host);
+        Some(changed)
+    }
+
+    fn count(&mut self, id: u32, host: &Host) {
+        self.sums.0 += host.capacity;
+        if host.deleting.is_some() {
+            self.sums.1 += host.capacity;
+            self.leaving.insert(id);
+        } else if !host.cordoned {
+            self.open.insert((host.free().cpu, Reverse(id)));
+        }
+    }
+
+    fn discount(&mut self, id: u32, host: &Host) {
+        self.sums.0 -= host.capacity;
+        if self.leaving.remove(&id) {
+            self.sums.1 -= host.capacity;
+        }
+        self.open.remove(&(host.free().cpu, Reverse(id)));
     }
 }

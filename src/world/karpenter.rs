@@ -122,9 +122,11 @@ impl PoolWorld {
 
     /// Brings the claim, its Node and the model to this stage.
     fn stage(&mut self, id: u32, stage: Stage) {
-        let Some(host) = self.hosts.get_mut(&id) else { return };
-        host.stage = stage;
-        let host = host.clone();
+        let changed = self.hosts.change(id, |host| {
+            host.stage = stage;
+            host.clone()
+        });
+        let Some(host) = changed else { return };
         let serial = self.next();
         let now = self.now;
         let condition = |kind: &str, holds: bool| Condition {
@@ -177,24 +179,24 @@ impl PoolWorld {
     /// a node that stays, or comes, gets a new one.
     pub(super) fn provision(&mut self) {
         self.provisioning = false;
-        let leaving = self.hosts.values().filter(|host| host.deleting.is_some()).flat_map(|host| host.pods.iter().copied());
+        let leaving = self.hosts.leaving().flat_map(|host| host.pods.iter().copied());
         let leaving = leaving.filter(|id| self.is_rescheduled(*id));
         let wanted: Vec<u32> = self.pending.iter().copied().chain(leaving).collect();
-        let mut free: BTreeMap<u32, Size> =
-            self.hosts.iter().filter(|(_, host)| host.deleting.is_none() && !host.cordoned).map(|(id, host)| (*id, host.free())).collect();
+        let mut taken: BTreeMap<u32, Size> = BTreeMap::new();
         let mut planned: Vec<Planned> = Vec::new();
         let largest = self.spec.instances.last().map(|size| allocatable(*size) - self.spec.daemons).unwrap_or_default();
         for id in wanted {
             let Some(pod) = self.pods.get(&id) else { continue };
-            let host = free.iter().find(|(host, room)| {
-                let host = &self.hosts[*host];
-                pod.request.fits(**room) && !pod.avoided.contains(&host.node) && may_run(pod, &host.labels, host.zone)
+            let fitting = self.hosts.iter().find(|(id, host)| {
+                let room = || host.free() - taken.get(id).copied().unwrap_or_default();
+                host.deleting.is_none()
+                    && !host.cordoned
+                    && pod.request.fits(room())
+                    && !pod.avoided.contains(&host.node)
+                    && may_run(pod, &host.labels, host.zone)
             });
-            if let Some((host, _)) = host {
-                let host = *host;
-                if let Some(room) = free.get_mut(&host) {
-                    *room -= pod.request;
-                }
+            if let Some((host, _)) = fitting {
+                *taken.entry(host).or_default() += pod.request;
                 continue;
             }
             let zone = self.zone_for(pod);
@@ -256,14 +258,12 @@ impl PoolWorld {
                 && (!has("memory") || sum.memory <= limit.memory)
                 && nodes.is_none_or(|nodes| i64::try_from(count).unwrap_or(i64::MAX) <= nodes.value())
         };
-        let staying = self.hosts.values().filter(|host| host.deleting.is_none());
-        let (planned, count) = staying.fold((capacity, 1), |(sum, count), host| (sum + host.capacity, count + 1));
-        let there = self.hosts.values().fold(Size::default(), |sum, host| sum + host.capacity);
-        holds(planned, count) && holds(there, self.hosts.len())
+        let (staying, count) = self.hosts.staying();
+        holds(staying + capacity, count + 1) && holds(self.hosts.capacity(), self.hosts.len())
     }
 
     pub(super) fn launched(&mut self, id: u32) {
-        let Some(host) = self.hosts.get(&id) else { return };
+        let Some(host) = self.hosts.get(id) else { return };
         if self.model.no_capacity.iter().any(|(from, to)| *from <= self.now && self.now < *to) {
             let claim = host.claim.clone();
             self.tell(&claim, Event::LaunchFailed, "no instance was to be had".into());
@@ -278,7 +278,7 @@ impl PoolWorld {
     }
 
     pub(super) fn registered(&mut self, id: u32) {
-        if self.hosts.get(&id).is_none_or(|host| host.ending) {
+        if self.hosts.get(id).is_none_or(|host| host.ending) {
             return;
         }
         self.stage(id, Stage::Registered);
@@ -290,7 +290,7 @@ impl PoolWorld {
     }
 
     pub(super) fn initialized(&mut self, id: u32) {
-        let Some(host) = self.hosts.get(&id).filter(|host| !host.ending) else { return };
+        let Some(host) = self.hosts.get(id).filter(|host| !host.ending) else { return };
         let claim = host.claim.clone();
         self.stage(id, Stage::Ready);
         self.tell(&claim, Event::Ready, String::new());
@@ -298,7 +298,7 @@ impl PoolWorld {
     }
 
     pub(super) fn expire(&mut self, id: u32) {
-        let Some(host) = self.hosts.get(&id).filter(|host| host.deleting.is_none()) else { return };
+        let Some(host) = self.hosts.get(id).filter(|host| host.deleting.is_none()) else { return };
         let claim = host.claim.clone();
         self.tell(&claim, Event::Expired, String::new());
         self.delete(id);
@@ -306,11 +306,16 @@ impl PoolWorld {
 
     /// Deletes a NodeClaim: it drains, whoever asked for it.
     pub(super) fn delete(&mut self, id: u32) {
-        let Some(host) = self.hosts.get_mut(&id).filter(|host| host.deleting.is_none()) else { return };
-        host.deleting = Some(self.now);
-        let host = host.clone();
-        let serial = self.next();
+        if self.hosts.get(id).is_none_or(|host| host.deleting.is_some()) {
+            return;
+        }
         let now = self.now;
+        let changed = self.hosts.change(id, |host| {
+            host.deleting = Some(now);
+            host.clone()
+        });
+        let Some(host) = changed else { return };
+        let serial = self.next();
         let mut grace = None;
         self.memory.changed(&host.claim);
         if let Some(claim) = self.view.claims.get_mut(&host.claim) {
@@ -331,7 +336,7 @@ impl PoolWorld {
 
     /// Evicts what may be evicted; the instance ends once nothing is left.
     pub(super) fn drain(&mut self, id: u32) {
-        let Some(host) = self.hosts.get(&id).filter(|host| !host.ending) else { return };
+        let Some(host) = self.hosts.get(id).filter(|host| !host.ending) else { return };
         let Some(since) = host.deleting else { return };
         let here: Vec<u32> =
             host.pods.iter().copied().filter(|pod| host.refused.get(pod).is_none_or(|(_, again)| *again <= self.now)).collect();
@@ -342,7 +347,7 @@ impl PoolWorld {
                 self.refuse_eviction(id, pod);
             }
         }
-        let Some(host) = self.hosts.get(&id) else { return };
+        let Some(host) = self.hosts.get(id) else { return };
         if !host.pods.is_empty() {
             return;
         }
@@ -356,27 +361,31 @@ impl PoolWorld {
 
     /// Karpenter isn't told when a budget allows more: it tries again, less and less often.
     fn refuse_eviction(&mut self, id: u32, pod: u32) {
-        let Some(host) = self.hosts.get_mut(&id) else { return };
-        let tries = host.refused.get(&pod).map_or(0, |(tries, _)| *tries);
-        let again = later(self.now, seconds(EVICTIONS.get(tries).copied().unwrap_or(EVICTION)));
-        let is_new = host.refused.values().all(|(_, other)| *other != again);
-        host.refused.insert(pod, (tries + 1, again));
+        let now = self.now;
+        let again = self.hosts.change(id, |host| {
+            let tries = host.refused.get(&pod).map_or(0, |(tries, _)| *tries);
+            let again = later(now, seconds(EVICTIONS.get(tries).copied().unwrap_or(EVICTION)));
+            let is_new = host.refused.values().all(|(_, other)| *other != again);
+            host.refused.insert(pod, (tries + 1, again));
+            is_new.then_some(again)
+        });
         // All that are tried in one second are tried together.
-        if is_new {
+        if let Some(again) = again.flatten() {
             self.at(again, Due::Drain(id));
         }
     }
 
     fn end_instance(&mut self, id: u32) {
-        let Some(host) = self.hosts.get_mut(&id).filter(|host| !host.ending) else { return };
-        host.ending = true;
+        if self.hosts.change(id, |host| std::mem::replace(&mut host.ending, true)) != Some(false) {
+            return;
+        }
         let delay = self.between(&self.model.terminate.clone());
         self.after(delay, Due::Gone(id));
     }
 
     /// What is left at the end of the terminationGracePeriod is ended whatever its budget says.
     pub(super) fn force(&mut self, id: u32) {
-        let Some(host) = self.hosts.get(&id).filter(|host| !host.ending) else { return };
+        let Some(host) = self.hosts.get(id).filter(|host| !host.ending) else { return };
         let (claim, here): (String, Vec<u32>) = (host.claim.clone(), host.pods.iter().copied().collect());
         if !here.is_empty() {
             self.tell(&claim, Event::Forced, format!("{} Pods", here.len()));
@@ -388,7 +397,7 @@ impl PoolWorld {
     }
 
     pub(super) fn terminated(&mut self, id: u32) {
-        let Some(host) = self.hosts.get(&id) else { return };
+        let Some(host) = self.hosts.get(id) else { return };
         let claim = host.claim.clone();
         self.tell(&claim, Event::Gone, String::new());
         self.forget(id);
@@ -405,7 +414,7 @@ impl PoolWorld {
 
     /// The claim and its Node are gone.
     fn forget(&mut self, id: u32) {
-        let Some(host) = self.hosts.remove(&id) else { return };
+        let Some(host) = self.hosts.remove(id) else { return };
         for pod in host.pods {
             self.end_pod(pod, true);
         }
@@ -421,7 +430,7 @@ impl PoolWorld {
 
     /// A Node may have become empty: one that drains ends, another is removed after a while.
     pub(super) fn emptied(&mut self, id: u32) {
-        let Some(host) = self.hosts.get(&id).filter(|host| host.pods.is_empty() && !host.ending) else { return };
+        let Some(host) = self.hosts.get(id).filter(|host| host.pods.is_empty() && !host.ending) else { return };
         if host.deleting.is_some() {
             self.after(0, Due::Drain(id));
         } else if let Some(delay) = self.model.consolidate_after {
@@ -430,7 +439,7 @@ impl PoolWorld {
     }
 
     pub(super) fn consolidate(&mut self, id: u32) {
-        let Some(host) = self.hosts.get(&id) else { return };
+        let Some(host) = self.hosts.get(id) else { return };
         let is_protected = || self.nodes.get(&host.node).is_some_and(|node| node.metadata.annotation(keys::DO_NOT_DISRUPT) == Some("true"));
         let is_static = self.spec.pool.spec.replicas.is_some();
         if host.deleting.is_some()

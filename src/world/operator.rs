@@ -41,7 +41,7 @@ impl PoolWorld {
 
     /// Pods of workloads on a claim's Node.
     pub fn workload_pods_on(&self, claim: &str) -> usize {
-        let host = self.host_of.get(claim).and_then(|id| self.hosts.get(id));
+        let host = self.host_of.get(claim).and_then(|id| self.hosts.get(*id));
         host.map_or(0, |host| host.pods.iter().filter(|pod| self.is_of_workload(**pod)).count())
     }
 }

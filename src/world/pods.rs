@@ -163,7 +163,7 @@ impl PoolWorld {
         self.workloads.push(Workload { spec: Arc::new(spec), ready: 0, pods: BTreeSet::new(), template });
         self.down_by(i32::try_from(replicas).unwrap_or(i32::MAX));
         // Onto one host after another, as the scheduler's spreading would in the long run.
-        let hosts: Vec<u32> = self.hosts.keys().copied().collect();
+        let hosts: Vec<u32> = self.hosts.iter().map(|(id, _)| id).collect();
         let mut turn = hosts.iter().copied().cycle().skip(usize::try_from(self.next()).unwrap_or_default() % hosts.len().max(1));
         for pod in 0..replicas as usize {
             let id = self.new_pod(index, None);
@@ -212,26 +212,26 @@ impl PoolWorld {
 
     /// Gives a Pod to a Node.
     pub(super) fn bind(&mut self, id: u32, host: u32) {
-        let (Some(pod), Some(node)) = (self.pods.get_mut(&id), self.hosts.get_mut(&host)) else { return };
+        let Some(pod) = self.pods.get_mut(&id) else { return };
+        let taken = self.hosts.change(host, |node| {
+            node.used += pod.request;
+            node.pods.insert(id);
+            (node.node.clone(), node.zone)
+        });
+        let Some((node, zone)) = taken else { return };
         pod.host = Some(host);
         pod.phase = Phase::Starting;
-        node.used += pod.request;
-        node.pods.insert(id);
         let owner = pod.owner.clone();
         match owner {
             Owner::Workload(workload) => {
                 let spec = Arc::clone(&self.workloads[workload].spec);
                 if spec.sticky {
-                    let zone = self.hosts.get(&host).map(|host| host.zone);
-                    if let Some(pod) = self.pods.get_mut(&id) {
-                        pod.zone = zone;
-                    }
+                    pod.zone = Some(zone);
                 }
                 let delay = self.between(&spec.ready_after);
                 self.after(delay, Due::PodUp(id));
             }
             Owner::Placeholder(name) => {
-                let node = self.hosts[&host].node.clone();
                 self.with_placeholder(&name, |pod| pod.spec.get_or_insert_default().node_name = Some(node));
                 let delay = self.between(&self.model.pause.clone());
                 self.after(delay, Due::PodUp(id));
@@ -334,10 +334,14 @@ impl PoolWorld {
         let Some(pod) = self.pods.get_mut(&id) else { return };
         let Some(host) = pod.host.take() else { return };
         let request = pod.request;
-        if let Some(node) = self.hosts.get_mut(&host)
-            && node.pods.remove(&id)
-        {
-            node.used -= request;
+        let freed = self.hosts.change(host, |node| {
+            let is_there = node.pods.remove(&id);
+            if is_there {
+                node.used -= request;
+            }
+            is_there
+        });
+        if freed == Some(true) {
             self.look_for_room();
             self.emptied(host);
         }
@@ -345,7 +349,7 @@ impl PoolWorld {
 
     /// The Pods on a Node, as objects.
     pub(super) fn objects_on(&self, node: &str) -> Vec<Object> {
-        let Some(host) = self.host_of.get(node).and_then(|id| self.hosts.get(id)) else { return Vec::new() };
+        let Some(host) = self.host_of.get(node).and_then(|id| self.hosts.get(*id)) else { return Vec::new() };
         let mut objects: Vec<Object> = host.pods.iter().filter_map(|id| self.object(*id)).collect();
         objects.extend(self.agent.as_ref().map(|agent| on_node(agent, node)));
         objects
@@ -360,7 +364,7 @@ impl PoolWorld {
         let mut object = workload.template.clone();
         object.metadata.name = Some(format!("{}-{id}", workload.spec.name));
         object.metadata.uid = Some(format!("{}-pod-{id}", self.name));
-        let host = pod.host.and_then(|host| self.hosts.get(&host));
+        let host = pod.host.and_then(|host| self.hosts.get(host));
         object.spec.get_or_insert_default().node_name = host.map(|host| host.node.clone());
         let (phase, ready) = match pod.phase {
             Phase::Pending => ("Pending", "False"),
@@ -397,8 +401,9 @@ impl PoolWorld {
             required: required.collect(),
             avoided: avoided.flat_map(|term| term.values.unwrap_or_default()).collect(),
         };
-        self.view.placeholders.insert(name, object);
-        self.add_pod(pod);
+        self.view.placeholders.insert(name.clone(), object);
+        let id = self.add_pod(pod);
+        self.placeholders.insert(name, id);
         self.ask_karpenter();
         self.note_change();
     }
@@ -406,9 +411,7 @@ impl PoolWorld {
     /// Deletes a placeholder: it has no grace.
     pub(super) fn remove_placeholder(&mut self, name: &str) -> Option<Object> {
         let object = self.view.placeholders.remove(name)?;
-        let owner = Owner::Placeholder(name.to_owned());
-        let ids: Vec<u32> = self.pods.iter().filter(|(_, pod)| pod.owner == owner).map(|(id, _)| *id).collect();
-        for id in ids {
+        if let Some(id) = self.placeholders.remove(name) {
             self.free(id);
             self.pods.remove(&id);
             self.pending.retain(|pending| *pending != id);

@@ -14,9 +14,8 @@ use sha2::{Digest, Sha256};
 use super::{
     fleet::{Model, PoolSpec, seconds},
     history::{Event, Happening, Said},
-    host::Host,
+    host::Hosts,
     pods::{Pod, Workload, agent},
-    size::Size,
 };
 use crate::{
     api::{
@@ -48,9 +47,11 @@ pub struct PoolWorld {
     /// Whether a pass could see something new since [`PoolWorld::take_changed`].
     changed: bool,
     pub(super) nodes: Arc<BTreeMap<String, Node>>,
-    pub(super) hosts: BTreeMap<u32, Host>,
+    pub(super) hosts: Hosts,
     pub(super) host_of: HashMap<String, u32>,
     pub(super) pods: HashMap<u32, Pod>,
+    /// Pods of placeholders, by their names.
+    pub(super) placeholders: BTreeMap<String, u32>,
     pub(super) pending: Vec<u32>,
     pub(super) workloads: Vec<Workload>,
     pub(super) spec: PoolSpec,
@@ -104,9 +105,10 @@ impl PoolWorld {
             said: BTreeMap::new(),
             changed: true,
             nodes: Arc::default(),
-            hosts: BTreeMap::new(),
+            hosts: Hosts::default(),
             host_of: HashMap::new(),
             pods: HashMap::new(),
+            placeholders: BTreeMap::new(),
             pending: Vec::new(),
             workloads: Vec::new(),
             model,
@@ -244,11 +246,11 @@ impl PoolWorld {
         } else {
             self.view.marked.remove(name);
         }
-        if let Some(host) = self.host_of.get(name).and_then(|id| self.hosts.get_mut(id)) {
-            host.cordoned = node.spec.unschedulable;
-            self.memory.changed(&host.claim);
-        }
         if let Some(id) = self.host_of.get(name).copied() {
+            self.hosts.change(id, |host| host.cordoned = node.spec.unschedulable);
+            if let Some(host) = self.hosts.get(id) {
+                self.memory.changed(&host.claim);
+            }
             self.emptied(id);
         }
         self.look_for_room();
@@ -257,12 +259,7 @@ impl PoolWorld {
 
     /// Karpenter keeps the sum of what it launched in the pool's status; such a write alone is nothing to look at.
     pub(super) fn refresh_resources(&mut self) {
-        let mut sum = Size::default();
-        let mut count = 0_i64;
-        for host in self.hosts.values() {
-            sum += host.capacity;
-            count += 1;
-        }
+        let (sum, count) = (self.hosts.capacity(), self.hosts.len());
         let serial = self.next();
         let Some(pool) = self.view.pools.get_mut(&self.name) else { return };
         pool.status.resources = sum.raw();

@@ -37,23 +37,31 @@ impl PoolWorld {
     /// The Node with the most room that takes the Pod: one that it would rather not have only where there is no other.
     pub(super) fn best_host(&self, id: u32) -> Option<u32> {
         let pod = self.pods.get(&id)?;
-        let fitting = self.hosts.iter().filter(|(_, host)| host.takes_pods() && pod.request.fits(host.free()));
-        let fitting = fitting.filter(|(_, host)| may_run(pod, &host.labels, host.zone));
-        let best = fitting.max_by_key(|(id, host)| (!pod.avoided.contains(&host.node), host.free().cpu, std::cmp::Reverse(**id)));
-        best.map(|(id, _)| *id)
+        let open = self.hosts.open(pod.request.cpu);
+        let fitting =
+            || open.filter(|(_, host)| host.takes_pods() && pod.request.fits(host.free()) && may_run(pod, &host.labels, host.zone));
+        let mut avoided = None;
+        for (id, host) in fitting() {
+            if !pod.avoided.contains(&host.node) {
+                return Some(id);
+            }
+            avoided = avoided.or(Some(id));
+        }
+        avoided
     }
 
     /// Whether a Pod could be given to this Node.
     pub(super) fn is_room_on(&self, host: u32, id: u32) -> bool {
-        let (Some(pod), Some(host)) = (self.pods.get(&id), self.hosts.get(&host)) else { return false };
+        let (Some(pod), Some(host)) = (self.pods.get(&id), self.hosts.get(host)) else { return false };
         host.takes_pods() && pod.request.fits(host.free()) && may_run(pod, &host.labels, host.zone)
     }
 
     /// Ends a placeholder whose room a Pod needs.
     fn preempt(&mut self, id: u32) -> Option<u32> {
         let pod = self.pods.get(&id)?;
-        let victim = self.pods.iter().filter(|(_, other)| is_placeholder(other)).find_map(|(victim, other)| {
-            let (host_id, host) = (other.host?, self.hosts.get(&other.host?)?);
+        let victim = self.placeholders.values().find_map(|victim| {
+            let other = self.pods.get(victim)?;
+            let (host_id, host) = (other.host?, self.hosts.get(other.host?)?);
             let room = host.free() + other.request;
             (host.takes_pods() && pod.request.fits(room) && may_run(pod, &host.labels, host.zone)).then_some((*victim, host_id))
         });

@@ -138,7 +138,7 @@ impl State {
             kind if kind == NODECLAIMS => delete_claim(pool, &call.name, actor, object),
             kind if kind == NODES => {
                 let id = pool.host_of.get(&call.name).copied();
-                if let Some(claim) = id.and_then(|id| pool.hosts.get(&id)).map(|host| host.claim.clone()) {
+                if let Some(claim) = id.and_then(|id| pool.hosts.get(id)).map(|host| host.claim.clone()) {
                     pool.delete_claim(&claim);
                 }
             }

@@ -50,7 +50,7 @@ async fn fields_that_the_models_do_not_know_survive() {
 async fn a_cordon_and_a_delete_mean_to_the_models_what_they_say() {
     let world = small();
     ask(&world, Method::PATCH, NODE, json!({"spec": {"unschedulable": true}})).await.unwrap();
-    world.look(|pools| assert!(pools[0].hosts.values().any(|host| host.node == "node-web-0" && host.cordoned)));
+    world.look(|pools| assert!(pools[0].hosts.iter().any(|(_, host)| host.node == "node-web-0" && host.cordoned)));
     let going = ask(&world, Method::DELETE, CLAIM, Value::Null).await.unwrap();
     assert_eq!(going["metadata"]["deletionTimestamp"], "2026-11-30T12:00:00Z");
     assert_eq!(going["metadata"]["finalizers"], json!(["karpenter.sh/termination"]));

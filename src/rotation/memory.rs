@@ -99,7 +99,7 @@ impl Memory {
         let kept = self.censuses.remove(pool.name).filter(|kept| kept.holds_for(pool));
         let mut kept = match kept {
             Some(kept) => kept.follow(claims, pool, known),
-            None => Kept::take(claims, pool, None),
+            None => Kept::take(claims, pool, known),
         };
         let nodes = known.filter(|_| !kept.census.triggered.is_empty());
         if nodes.is_some() != kept.knows_nodes {
@@ -112,11 +112,12 @@ impl Memory {
 impl Kept {
     fn take(claims: &ByPool<'_>, pool: &Pool<'_>, nodes: Option<&Nodes>) -> Self {
         let around = Around { nodes, in_flight: pool.in_flight, swept: pool.swept };
+        let census = pool.rules().census(claims.of(pool.name).iter().copied(), around);
         Self {
-            census: pool.rules().census(claims.of(pool.name).iter().copied(), around),
+            knows_nodes: nodes.is_some() && !census.triggered.is_empty(),
+            census,
             policy: (pool.policy.uid.clone(), pool.policy.generation),
             schedule: Arc::clone(pool.schedule),
-            knows_nodes: nodes.is_some(),
             taken_at: pool.now,
             in_flight: pool.in_flight.map(str::to_owned),
             swept: pool.swept.clone(),

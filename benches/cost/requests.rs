@@ -80,7 +80,7 @@ fn request(event: &Value) -> Request {
     Request {
         what: format!("{verb} {resource}{}", if dry_run { " (dry run)" } else { "" }),
         span: (time("requestReceivedTimestamp"), time("stageTimestamp")),
-        is_write: !matches!(verb.as_str(), "get" | "list" | "watch"),
+        is_write: !dry_run && !matches!(verb.as_str(), "get" | "list" | "watch"),
         pool,
         code: event["responseStatus"]["code"].as_u64().unwrap_or_default(),
     }

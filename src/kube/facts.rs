@@ -11,7 +11,7 @@ use super::{
     call::{Api, CallError},
     list::List,
     load::{item, one_of_many},
-    rehearse::rehearse,
+    rehearse::{known, rehearse},
     resource::{NODES, PODS, budgets, events},
 };
 use crate::{
@@ -50,13 +50,9 @@ pub struct Reader<'a> {
 
 /// Reads what is needed into `view.facts`.
 pub async fn read(reader: Reader<'_>, view: &mut View, needs: &BTreeSet<Need>) {
-    let uid = |pod: &str| view.placeholders.get(pod).and_then(|pod| pod.metadata.uid.clone());
-    let reads: Vec<_> = needs.iter().map(|need| (need, if let Need::EventsAbout(pod) = need { uid(pod) } else { None })).collect();
-    let answers: Vec<_> = stream::iter(reads)
-        .map(|(need, uid)| async move { (need, answer(reader, need, uid).await) })
-        .buffer_unordered(AT_ONCE)
-        .collect()
-        .await;
+    let known = &*view;
+    let answers: Vec<_> =
+        stream::iter(needs).map(|need| async move { (need, answer(reader, need, known).await) }).buffer_unordered(AT_ONCE).collect().await;
     for (need, answer) in answers {
         match answer {
             Ok(answer) => store(&mut view.facts, need, answer),
@@ -80,7 +76,7 @@ fn store(facts: &mut Facts, need: &Need, answer: Answer) {
     }
 }
 
-async fn answer(reader: Reader<'_>, need: &Need, uid: Option<String>) -> Result<Answer, String> {
+async fn answer(reader: Reader<'_>, need: &Need, view: &View) -> Result<Answer, String> {
     let Reader { api, namespace, .. } = reader;
     match need {
         Need::NodesOfPool(pool) => {
@@ -94,8 +90,9 @@ async fn answer(reader: Reader<'_>, need: &Need, uid: Option<String>) -> Result<
             whole(api, &list, item).await.map(Answer::Pods)
         }
         Need::BudgetsIn(namespace) => whole(api, &List::of("PodDisruptionBudget", budgets(namespace)), item).await.map(Answer::Budgets),
-        Need::Rehearsal(write) => Ok(Answer::Rehearsal(rehearse(api, reader.pass, &write.0).await)),
+        Need::Rehearsal(write) => Ok(Answer::Rehearsal(rehearse(api, reader.pass, &write.0, known(view, &write.0)).await)),
         Need::EventsAbout(pod) => {
+            let uid = view.placeholders.get(pod).and_then(|pod| pod.metadata.uid.as_deref());
             let uid = uid.map(|uid| format!(",regarding.uid={uid}")).unwrap_or_default();
             let list = List::of("Event", events(namespace)).where_field(format!("regarding.kind=Pod,regarding.name={pod}{uid}"));
             whole(api, &list, item).await.map(|events| Answer::Events(newest(events)))

@@ -16,21 +16,37 @@ use super::{
     resource::words,
 };
 use crate::{
-    rotation::effect::{Effect, Target, Verdict, rehearse as judge},
-    view::Answer,
+    rotation::effect::{Effect, Fresh, Kind, Target, Verdict, rehearse as judge},
+    view::{Answer, View},
 };
 
 /// How often one write is tried at most while its object changes under it.
 const TRIES: u32 = 3;
 
-/// Asks whether the API server would do this, for the pass with this id.
-pub async fn rehearse(api: &Api, pass: &str, effect: &Effect) -> Answer {
+/// The write's object as the pass has read it a moment ago, or that there is none. Where it has changed since, the dry run
+/// conflicts, and it is read again.
+pub fn known(view: &View, effect: &Effect) -> Option<Option<Fresh>> {
+    let target = effect.target();
+    let name = &target.name;
+    match target.kind {
+        Kind::NodePool => None,
+        Kind::NodeClaim => view.claims.get(name).map(|claim| Some(Fresh::NodeClaim(Box::new(claim.clone())))),
+        Kind::Node => view.facts.nodes.get(name)?.as_ref().map(|node| Some(Fresh::Node(Box::new(node.clone())))),
+        Kind::Pod => Some(view.placeholders.get(name).map(|pod| Fresh::Pod(Box::new(pod.clone())))),
+    }
+}
+
+/// Asks whether the API server would do this, for the pass with this id. What is [`known`] of the object need not be read.
+pub async fn rehearse(api: &Api, pass: &str, effect: &Effect, mut known: Option<Option<Fresh>>) -> Answer {
     let target = effect.target();
     let mut last = String::new();
     for _ in 0..TRIES {
-        let found = match read(api, &target).await {
-            Ok(found) => found,
-            Err(failure) => return Answer::Unknown(failure.to_string()),
+        let found = match known.take() {
+            Some(known) => known,
+            None => match read(api, &target).await {
+                Ok(found) => found,
+                Err(failure) => return Answer::Unknown(failure.to_string()),
+            },
         };
         let verdict = match judge(effect, found.as_ref(), pass) {
             Verdict::Already => return Answer::Agreed { after: found.map(Box::new) },
@@ -67,7 +83,7 @@ async fn ask(api: &Api, target: &Target, verdict: &Verdict) -> Result<Answer, St
 }
 
 /// The object as it would be. A delete may be answered with a `Status` instead.
-fn after(target: &Target, body: &Bytes) -> Option<Box<crate::rotation::effect::Fresh>> {
+fn after(target: &Target, body: &Bytes) -> Option<Box<Fresh>> {
     let answer: Value = serde_json::from_slice(body).ok()?;
     if answer["kind"] == "Status" {
         return None;

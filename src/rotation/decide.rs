@@ -51,7 +51,7 @@ pub fn needs(view: &View, now: Time, config: &Config) -> BTreeSet<Need> {
 }
 
 /// How many rounds of [`needs`] a pass reads.
-pub const ROUNDS: usize = 4;
+pub const ROUNDS: usize = 5;
 
 /// Decides the whole pass.
 pub fn decide(view: &View, now: Time, config: &Config) -> Decision {

@@ -38,12 +38,14 @@ pub fn leave_out_unwritable(scene: &Scene<'_>, assessment: &mut Assessment) -> R
     let stamp =
         |candidate: &Candidate| Effect::BeginAttempt { claim: candidate.claim.clone(), from: &[State::None, State::Failed], at: scene.now };
     let asked: Vec<Effect> = assessment.candidates.iter().take(CANDIDATES).map(stamp).collect();
+    // Hardly ever is a stamp refused: the others are asked for, together, only where the first one is.
+    let first = ask(scene, asked.get(..1).unwrap_or_default())?;
+    if !first.iter().any(|answer| matches!(answer, Answer::Refused { .. })) {
+        return Ok(());
+    }
     let answers = ask(scene, &asked)?;
     let unwritable: Vec<bool> = answers.iter().map(|answer| matches!(answer, Answer::Refused { .. })).collect();
     let refused = unwritable.iter().filter(|refused| **refused).count();
-    if refused == 0 {
-        return Ok(());
-    }
     let candidates = Arc::make_mut(&mut assessment.candidates);
     if refused == unwritable.len() {
         candidates.clear();

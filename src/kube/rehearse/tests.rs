@@ -38,11 +38,15 @@ fn create() -> Effect {
     Effect::CreatePlaceholder { pod: Box::new(pod), claim: "c1".into() }
 }
 
-/// The answer of a session that does not hold the Lease.
+/// The answer of a session that does not hold the Lease and knows nothing.
 async fn answer(fake: &Fake, effect: Effect) -> Answer {
+    answer_knowing(fake, effect, View::default()).await
+}
+
+async fn answer_knowing(fake: &Fake, effect: Effect, mut view: View) -> Answer {
     let session = crate::kube::session::Session::open(fake.client(), fake.terms()).await.unwrap();
     fake.log();
-    let (rehearsal, mut view) = (Rehearsal(effect), View::default());
+    let rehearsal = Rehearsal(effect);
     session.read(&mut view, &BTreeSet::from([Need::Rehearsal(rehearsal.clone())])).await;
     assert_eq!(view.facts.failed, std::collections::BTreeMap::new(), "a rehearsal never fails a pool");
     view.facts.rehearsals.remove(&rehearsal).unwrap()
@@ -147,4 +151,24 @@ async fn what_is_so_already_is_agreed_and_what_is_not_ours_to_do_is_unknown() {
     fake.store(|store| store.put(CLAIM, other));
     assert!(matches!(answer(&fake, delete()).await, Answer::Unknown(_)));
     assert!(!fake.log().iter().any(|line| line.starts_with("DELETE") || line.starts_with("PATCH")));
+}
+
+#[tokio::test]
+async fn what_the_pass_has_read_is_read_again_only_after_a_conflict() {
+    let fake = fake();
+    let object = |path: &str| fake.store(|store| store.objects[path].clone());
+    let mut view = View::default();
+    view.claims.insert("c1".into(), serde_json::from_value(object(CLAIM)).unwrap());
+    view.facts.nodes.insert("n1".into(), serde_json::from_value(object(NODE)).unwrap());
+    for effect in [stamp(), freeze(), delete(), create()] {
+        assert!(matches!(answer_knowing(&fake, effect, view.clone()).await, Answer::Agreed { .. }));
+        let log = fake.log();
+        assert_eq!(log.len(), 1, "{log:?}");
+    }
+    for (path, effect, method) in [(CLAIM, stamp(), "PATCH"), (NODE, freeze(), "PATCH")] {
+        fake.store(|store| store.put(path, store.objects[path].clone()));
+        assert!(matches!(answer_knowing(&fake, effect, view.clone()).await, Answer::Agreed { .. }));
+        let log = fake.log();
+        assert!(log.iter().map(|line| line.split(' ').next().unwrap()).eq([method, "GET", method]), "{log:?}");
+    }
 }

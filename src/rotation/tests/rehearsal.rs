@@ -45,7 +45,7 @@ fn rehearsed(fleet: &Fleet) -> String {
 fn a_start_is_asked_for_in_full_within_the_rounds() {
     assert_snapshot!(rehearsed(&due()), @r"
     asks nodes of web
-    asks node-a, pods on node-a, rehearsal: begin a from [None, Failed] at 2026-12-02T03:00:00Z, rehearsal: begin b from [None, Failed] at 2026-12-02T03:00:00Z, rehearsal: begin c from [None, Failed] at 2026-12-02T03:00:00Z
+    asks node-a, pods on node-a, rehearsal: begin a from [None, Failed] at 2026-12-02T03:00:00Z
     asks rehearsal: cordon node-a for a, rehearsal: create the placeholder of a (cpu 1), rehearsal: delete claim a (uid-a), rehearsal: freeze node-a for a
     start: starts the rotation of NodeClaim a on Node node-a, age 168h, deadline 2026-12-09T03:00:00Z
     eligible 4

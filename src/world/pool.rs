@@ -63,7 +63,9 @@ pub struct PoolWorld {
     serial: u64,
     /// Pods that are wanted and not Ready.
     down: u32,
-    /// The most of them at once, outside and inside windows.
+    /// The most of them at once before the first window.
+    pub peak_before: u32,
+    /// Outside of windows, since.
     pub peak_outside: u32,
     /// Inside.
     pub peak_inside: u32,
@@ -114,6 +116,7 @@ impl PoolWorld {
             rng: Pcg64Mcg::from_seed(bytes),
             serial: 0,
             down: 0,
+            peak_before: 0,
             peak_outside: 0,
             peak_inside: 0,
             windows: Arc::default(),
@@ -272,7 +275,11 @@ impl PoolWorld {
         if change > 0 {
             let after = self.windows.partition_point(|window| window.start <= self.now);
             let is_open = after > 0 && self.now < self.windows[after - 1].end;
-            let peak = if is_open { &mut self.peak_inside } else { &mut self.peak_outside };
+            let peak = match after {
+                _ if is_open => &mut self.peak_inside,
+                0 if !self.windows.is_empty() => &mut self.peak_before,
+                _ => &mut self.peak_outside,
+            };
             *peak = (*peak).max(self.down);
         }
     }

@@ -14,6 +14,7 @@ mod karpenter;
 pub mod operator;
 mod pods;
 pub mod pool;
+mod quota;
 pub mod run;
 pub mod scenario;
 mod scheduler;

@@ -39,6 +39,9 @@ impl PoolWorld {
             Verdict::Gone => return Outcome::Gone,
             Verdict::Patch(patch) => self.patch(&target, &patch),
             Verdict::Create(object) => {
+                if let Some(words) = self.over_quota(&target.name) {
+                    return Outcome::Refused { status: 403, words };
+                }
                 if let Ok(pod) = json::from_value(&object) {
                     self.add_placeholder(pod);
                 }
@@ -120,7 +123,11 @@ impl PoolWorld {
                 facts.events.insert(pod.clone(), Vec::new());
             }
             Need::Rehearsal(rehearsal) => {
-                facts.rehearsals.insert(rehearsal.clone(), Answer::Agreed { after: None });
+                let is_create = matches!(rehearsal.0, Effect::CreatePlaceholder { .. });
+                let refused = if is_create { self.over_quota(&rehearsal.0.target().name) } else { None };
+                let agreed = Answer::Agreed { after: None };
+                let answer = refused.map_or(agreed, |words| Answer::Refused { status: 403, words });
+                facts.rehearsals.insert(rehearsal.clone(), answer);
             }
         }
     }

@@ -69,6 +69,8 @@ pub struct PoolWorld {
     pub peak_outside: u32,
     /// Inside.
     pub peak_inside: u32,
+    /// How many placeholders a ResourceQuota allows.
+    pub(super) quota: Option<u32>,
     /// When starts are allowed, over the whole time that is simulated.
     pub(super) windows: Arc<Vec<Occurrence>>,
 }
@@ -119,6 +121,7 @@ impl PoolWorld {
             peak_before: 0,
             peak_outside: 0,
             peak_inside: 0,
+            quota: None,
             windows: Arc::default(),
             spec,
             name,

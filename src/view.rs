@@ -33,6 +33,8 @@ pub struct View {
     pub marked: BTreeMap<String, Node>,
     /// Objects that could not be read.
     pub unreadable: Vec<Unreadable>,
+    /// Rotations in flight in pools that this View leaves out, where pools are decided one by one.
+    pub in_flight_elsewhere: usize,
     /// What was read because a step asked for it.
     pub facts: Facts,
 }

@@ -2,7 +2,8 @@
 //! scheduler, kubelets and workloads; the engine is the real one, over the typed door ([`door`]) or, with its client, over
 //! the HTTP door ([`http`]).
 //!
-//! Each NodePool is a world of its own ([`pool::PoolWorld`]): pools share the policies and the clock, and nothing else.
+//! Each NodePool is a world of its own ([`pool::PoolWorld`]): pools share the policies and the clock, and nothing else
+//! but a limit on rotations in flight ([`run::together`]).
 
 pub mod door;
 pub mod fleet;
@@ -13,6 +14,7 @@ mod karpenter;
 pub mod operator;
 mod pods;
 pub mod pool;
+mod quota;
 pub mod run;
 pub mod scenario;
 mod scheduler;

@@ -1,6 +1,6 @@
 //! `simulate`: what would become of a fleet, with noderotation and without, told by the real engine on a simulated cluster.
 
-use std::path::PathBuf;
+use std::{num::NonZeroUsize, path::PathBuf};
 
 use chrono::{TimeDelta, Timelike};
 use clap::{Args, ValueEnum};
@@ -126,6 +126,10 @@ struct TrialArgs {
     /// No pass runs for so long, from the opening of the first window on; or FROM/TO
     #[arg(long, value_name = "DURATION", value_parser = typed::outage)]
     outage: Vec<When>,
+
+    /// How many rotations passes let be in flight in the cluster, granted by earliest deadline [default: one in each NodePool]
+    #[arg(long, value_name = "N", env = "NODEROTATION_MAX_IN_FLIGHT", hide_env_values = true)]
+    max_in_flight: Option<NonZeroUsize>,
 
     /// Decides what is left to chance: how long instances, Pods and drains take
     #[arg(long, value_name = "N", default_value_t = 1)]

@@ -19,7 +19,7 @@ use crate::{
     },
     cluster::Failure,
     policy::{Policy, read},
-    view::{Facts, Unreadable, View},
+    view::{Unreadable, View},
 };
 
 /// Reads the View of the pass whose placeholders are in this namespace.
@@ -49,7 +49,7 @@ pub async fn load(api: &Api, namespace: &str) -> Result<View, Failure> {
         placeholders: by_name(placeholders, &mut unreadable, |pod| pod.metadata.name.clone().unwrap_or_default()),
         marked: by_name(marked, &mut unreadable, |node| node.metadata.name.clone()),
         unreadable,
-        facts: Facts::default(),
+        ..View::default()
     })
 }
 

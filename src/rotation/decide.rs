@@ -130,8 +130,9 @@ fn unanswered(view: &View, missing: &Missing) -> String {
     missing.0.iter().map(why).collect::<Vec<_>>().join("; ")
 }
 
-/// Starts that are granted in this pass, by urgency; the others wait for a later one.
-fn grant(steps: &mut BTreeMap<String, Step>, in_flight: usize, config: &Config) {
+/// Starts that are granted in this pass, by urgency; the others wait for a later one. Who decides pools one by one grants
+/// once more, over the steps of all.
+pub fn grant(steps: &mut BTreeMap<String, Step>, in_flight: usize, config: &Config) {
     let Some(max) = config.max_in_flight else { return };
     let mut starts: Vec<(String, Candidate)> = steps.iter().filter_map(|(pool, step)| Some((pool.clone(), step.starts.clone()?))).collect();
     starts.sort_by(|(pool_a, a), (pool_b, b)| urgency(a).cmp(&urgency(b)).then_with(|| pool_a.cmp(pool_b)));
@@ -152,7 +153,8 @@ pub(super) fn at_most(max: usize) -> String {
 
 /// Rotations in flight in the cluster.
 fn in_flight(view: &View) -> usize {
-    view.pools.values().filter(|pool| pool.metadata.annotation(keys::ACTIVE_ROTATION).is_some()).count()
+    let here = view.pools.values().filter(|pool| pool.metadata.annotation(keys::ACTIVE_ROTATION).is_some()).count();
+    here + view.in_flight_elsewhere
 }
 
 fn results(view: &View, now: Time, config: &Config, schedules: &Schedules, memory: &mut Memory) -> Results {

@@ -38,7 +38,12 @@ impl PoolWorld {
             Verdict::NotMine(why) => return Outcome::Raced(why),
             Verdict::Gone => return Outcome::Gone,
             Verdict::Patch(patch) => self.patch(&target, &patch),
-            Verdict::Create(pod) => self.add_placeholder(*pod),
+            Verdict::Create(pod) => {
+                if let Some(words) = self.over_quota(&target.name) {
+                    return Outcome::Refused { status: 403, words };
+                }
+                self.add_placeholder(*pod);
+            }
             Verdict::Delete { .. } => self.remove(&target),
         }
         self.note_effect(effect);
@@ -116,7 +121,11 @@ impl PoolWorld {
                 facts.events.insert(pod.clone(), Vec::new());
             }
             Need::Rehearsal(rehearsal) => {
-                facts.rehearsals.insert(rehearsal.clone(), Answer::Agreed { after: None });
+                let is_create = matches!(rehearsal.0, Effect::CreatePlaceholder { .. });
+                let refused = if is_create { self.over_quota(&rehearsal.0.target().name) } else { None };
+                let agreed = Answer::Agreed { after: None };
+                let answer = refused.map_or(agreed, |words| Answer::Refused { status: 403, words });
+                facts.rehearsals.insert(rehearsal.clone(), answer);
             }
         }
     }

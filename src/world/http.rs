@@ -35,6 +35,7 @@ pub mod faults;
 mod live;
 mod merge;
 mod pages;
+mod quota;
 mod request;
 mod resource;
 mod selector;

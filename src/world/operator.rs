@@ -34,6 +34,24 @@ impl PoolWorld {
         self.note_change();
     }
 
+    /// Deletes the placeholders, as `kubectl delete pod` does.
+    pub fn delete_placeholders(&mut self) {
+        let names: Vec<String> = self.view.placeholders.keys().cloned().collect();
+        for name in names {
+            self.remove_placeholder(&name);
+        }
+    }
+
+    /// Deletes a workload's Pod on this Node, where there is one: its controller makes another.
+    pub fn delete_pod_on(&mut self, node: &str) {
+        let host = self.host_of.get(node).and_then(|id| self.hosts.get(*id));
+        let pod = host.and_then(|host| host.pods.iter().copied().find(|pod| self.is_of_workload(*pod)));
+        if let Some(pod) = pod {
+            self.end_pod(pod, false);
+            self.note_change();
+        }
+    }
+
     /// The Nodes, by name.
     pub fn nodes(&self) -> &BTreeMap<String, Node> {
         &self.nodes

@@ -178,6 +178,7 @@ impl PoolWorld {
                 None => self.pending.push(id),
             }
         }
+        self.peak_before = 0;
         self.peak_outside = 0;
         self.peak_inside = 0;
         if !self.pending.is_empty() {

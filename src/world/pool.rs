@@ -67,10 +67,14 @@ pub struct PoolWorld {
     serial: u64,
     /// Pods that are wanted and not Ready.
     down: u32,
-    /// The most of them at once, outside and inside windows.
+    /// The most of them at once before the first window.
+    pub peak_before: u32,
+    /// Outside of windows, since.
     pub peak_outside: u32,
     /// Inside.
     pub peak_inside: u32,
+    /// How many placeholders a ResourceQuota allows.
+    pub(super) quota: Option<u32>,
     /// When starts are allowed, over the whole time that is simulated.
     pub(super) windows: Arc<Vec<Occurrence>>,
 }
@@ -120,8 +124,10 @@ impl PoolWorld {
             rng: Pcg64Mcg::from_seed(bytes),
             serial: 0,
             down: 0,
+            peak_before: 0,
             peak_outside: 0,
             peak_inside: 0,
+            quota: None,
             windows: Arc::default(),
             spec,
             name,
@@ -273,7 +279,11 @@ impl PoolWorld {
         if change > 0 {
             let after = self.windows.partition_point(|window| window.start <= self.now);
             let is_open = after > 0 && self.now < self.windows[after - 1].end;
-            let peak = if is_open { &mut self.peak_inside } else { &mut self.peak_outside };
+            let peak = match after {
+                _ if is_open => &mut self.peak_inside,
+                0 if !self.windows.is_empty() => &mut self.peak_before,
+                _ => &mut self.peak_outside,
+            };
             *peak = (*peak).max(self.down);
         }
     }

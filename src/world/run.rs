@@ -23,6 +23,8 @@ use crate::{
     view::{Facts, Need, View},
 };
 
+pub mod together;
+
 /// When passes run.
 #[derive(Debug, Clone)]
 pub struct Passes {
@@ -122,6 +124,11 @@ pub fn tick(begin: Time, cadence: TimeDelta, moment: Time) -> Time {
 /// One pass; says when the next can do something by time alone.
 fn pass_once(world: &RefCell<PoolWorld>, passes: &Passes) -> Option<Time> {
     let decision = decided(&mut world.borrow_mut(), passes);
+    carry_out(world, decision)
+}
+
+/// Does what was decided; says when the next pass can do something by time alone.
+fn carry_out(world: &RefCell<PoolWorld>, decision: Decision) -> Option<Time> {
     let wake = decision.steps.values().filter_map(|step| step.wake_at).min();
     let id = format!("pass-{}", world.borrow().now.timestamp());
     let door = PoolDoor::new(world, id);

@@ -17,7 +17,7 @@ use super::{
     fleet::{Model, PoolSpec, WorkloadSpec},
     history::{Happening, Said},
     pool::PoolWorld,
-    run::{Calendar, Passes, run},
+    run::{Calendar, Passes, run, together},
 };
 use crate::{
     api::{
@@ -122,6 +122,34 @@ pub struct Rule<'a> {
     pub open: Arc<Vec<Occurrence>>,
 }
 
+/// A part of the work: histories by the number of their pool.
+enum Task {
+    With(usize),
+    Without(usize),
+    /// Those of all pools under passes that share a limit.
+    Together,
+}
+
+impl Played {
+    /// What became of a world whose totals were these at the beginning.
+    fn of(world: PoolWorld, counted: &Totals) -> Self {
+        let after = totals(&world);
+        Self {
+            totals: Totals {
+                success: after.success.saturating_sub(counted.success),
+                failure: after.failure.saturating_sub(counted.failure),
+                expired: after.expired.saturating_sub(counted.expired),
+                fallback: after.fallback.saturating_sub(counted.fallback),
+                window_missed: after.window_missed.saturating_sub(counted.window_missed),
+                ..Totals::default()
+            },
+            down: Down { before: world.peak_before, outside: world.peak_outside, inside: world.peak_inside },
+            history: world.history,
+            said: world.said,
+        }
+    }
+}
+
 impl Scenario {
     /// Plays every pool twice, on all processors, and sums up. The result depends on nothing but the scenario. `ended` is
     /// told after each of the histories, two a pool, how many have ended.
@@ -131,16 +159,24 @@ impl Scenario {
         let (model, calendar) = (Arc::new(self.model.clone()), Arc::new(Calendar::default()));
         let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let played: Mutex<BTreeMap<usize, Played>> = Mutex::default();
+        let tasks = self.tasks();
         let work = || {
             // What a pass logs is told by the forecast.
             tracing::subscriber::with_default(tracing::subscriber::NoSubscriber::default(), || {
-                loop {
-                    let task = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(pool) = self.pools.get(task / 2) else { break };
-                    let passes = (task % 2 == 0).then(|| self.passes(&calendar));
-                    let history = self.play_pool(pool, &model, &rules[task / 2].open, passes.as_ref());
-                    played.lock().unwrap_or_else(PoisonError::into_inner).insert(task, history);
-                    ended(done.fetch_add(1, Ordering::Relaxed) + 1);
+                while let Some(task) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let passes = self.passes(&calendar);
+                    let histories = match *task {
+                        Task::With(index) => {
+                            vec![(2 * index, self.play_pool(&self.pools[index], &model, &rules[index].open, Some(&passes)))]
+                        }
+                        Task::Without(index) => {
+                            vec![(2 * index + 1, self.play_pool(&self.pools[index], &model, &rules[index].open, None))]
+                        }
+                        Task::Together => self.play_together(&model, &rules, &passes),
+                    };
+                    let count = histories.len();
+                    played.lock().unwrap_or_else(PoisonError::into_inner).extend(histories);
+                    ended(done.fetch_add(count, Ordering::Relaxed) + count);
                 }
             });
         };
@@ -160,38 +196,50 @@ impl Scenario {
         Forecast::of(self, forecasts)
     }
 
+    /// How many rotations may be in flight in the cluster, where that limits anything: a pool has one at most.
+    pub fn limit(&self) -> Option<usize> {
+        self.config.max_in_flight.filter(|max| *max < self.pools.len())
+    }
+
+    /// Pools that share no limit are played side by side.
+    fn tasks(&self) -> Vec<Task> {
+        let all = 0..self.pools.len();
+        match self.limit() {
+            None => all.flat_map(|index| [Task::With(index), Task::Without(index)]).collect(),
+            Some(_) => [Task::Together].into_iter().chain(all.map(Task::Without)).collect(),
+        }
+    }
+
     fn passes(&self, calendar: &Arc<Calendar>) -> Passes {
         Passes { config: self.config.clone(), jump: true, outages: self.outages.clone(), calendar: Arc::clone(calendar) }
     }
 
     fn play_pool(&self, pool: &Pool, model: &Arc<Model>, open: &Arc<Vec<Occurrence>>, passes: Option<&Passes>) -> Played {
-        let world = PoolWorld::new(pool.spec.clone(), &self.policies, Arc::clone(model), self.seed, self.from).under(Arc::clone(open));
-        let world = RefCell::new(world);
-        world.borrow_mut().take_over(pool);
+        let world = self.world(pool, model, open);
         let counted = totals(&world.borrow());
-        let mut before = Down::default();
         // Nothing starts before the first opening, so a pass begins anew there without a difference.
         if let Some(first) = open.first().map(|first| first.start).filter(|first| *first > self.from) {
             run(&world, passes, later(first, -TimeDelta::seconds(1)));
             world.borrow_mut().advance(first);
-            before.before = std::mem::take(&mut world.borrow_mut().peak_outside);
         }
         run(&world, passes, self.until);
-        let world = world.into_inner();
-        let after = totals(&world);
-        Played {
-            totals: Totals {
-                success: after.success.saturating_sub(counted.success),
-                failure: after.failure.saturating_sub(counted.failure),
-                expired: after.expired.saturating_sub(counted.expired),
-                fallback: after.fallback.saturating_sub(counted.fallback),
-                window_missed: after.window_missed.saturating_sub(counted.window_missed),
-                ..Totals::default()
-            },
-            down: Down { outside: world.peak_outside, inside: world.peak_inside, ..before },
-            history: world.history,
-            said: world.said,
-        }
+        Played::of(world.into_inner(), &counted)
+    }
+
+    /// Plays all pools under the passes that they share; each history comes with its number.
+    fn play_together(&self, model: &Arc<Model>, rules: &[Rule<'_>], passes: &Passes) -> Vec<(usize, Played)> {
+        let worlds: Vec<_> = self.pools.iter().zip(rules).map(|(pool, rule)| self.world(pool, model, &rule.open)).collect();
+        let counted: Vec<Totals> = worlds.iter().map(|world| totals(&world.borrow())).collect();
+        together::run(&worlds, passes, self.until);
+        let played = worlds.into_iter().zip(counted).map(|(world, counted)| Played::of(world.into_inner(), &counted));
+        played.enumerate().map(|(index, played)| (2 * index, played)).collect()
+    }
+
+    fn world(&self, pool: &Pool, model: &Arc<Model>, open: &Arc<Vec<Occurrence>>) -> RefCell<PoolWorld> {
+        let world = PoolWorld::new(pool.spec.clone(), &self.policies, Arc::clone(model), self.seed, self.from);
+        let mut world = world.under(Arc::clone(open));
+        world.take_over(pool);
+        RefCell::new(world)
     }
 
     /// What each policy's windows and blackouts mean around the beginning.

@@ -9,3 +9,4 @@ mod door;
 mod ledger;
 mod scenario;
 mod soak;
+mod together;

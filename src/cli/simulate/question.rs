@@ -1,6 +1,6 @@
 //! What is asked: the fleet, the policies, the time and the what-ifs, from all that was typed and read.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, num::NonZeroUsize};
 
 use chrono::TimeDelta;
 use serde_json::json;
@@ -9,6 +9,7 @@ use super::{SimulateArgs, files, next_midnight, typed};
 use crate::{
     api::time::{Time, later},
     policy::Policy,
+    rotation::scene::Config,
     world::{
         fleet::Model,
         scenario::{
@@ -47,7 +48,7 @@ pub fn scenario(args: &SimulateArgs, mut found: Found) -> Result<Scenario, Strin
         pools,
         policies,
         model: Model { drain: args.trial.drain.map_or(0, |drain| drain.num_seconds()), ..Model::default() },
-        config: args.reach.config(),
+        config: Config { max_in_flight: args.trial.max_in_flight.map(NonZeroUsize::get), ..args.reach.config() },
         from,
         until,
         seed: args.trial.seed,
@@ -146,6 +147,10 @@ fn what_ifs(args: &SimulateArgs, scenario: &Scenario) -> Vec<String> {
     }
     if let Some(drain) = args.trial.drain {
         told.push(format!("what if every drain takes {} or longer", crate::api::time::format_duration(drain)));
+    }
+    if let Some(max) = scenario.limit() {
+        let rotations = if max == 1 { "rotation is" } else { "rotations are" };
+        told.push(format!("what if no more than {max} {rotations} in flight in the cluster"));
     }
     told.extend(scenario.outages.iter().map(|outage| format!("what if no pass runs {}", show(outage))));
     told

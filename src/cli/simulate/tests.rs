@@ -107,6 +107,9 @@ fn what_ifs_are_told_with_their_times() {
             "what if no pass runs Wed 2026-12-02 02:00 to Wed 2026-12-02 08:00 Europe/Berlin",
         ]
     );
+    let limited = |max| small(&["--max-in-flight", max]);
+    assert_eq!(limited("1").assumed[2..], ["what if no more than 1 rotation is in flight in the cluster"]);
+    assert_eq!(limited("2"), small(&[]));
     let between = small(&["--outage", "2026-12-02T01:00:00Z/2026-12-02T02:00:00Z", "--fail-capacity", "23:30-00:30 UTC"]).assumed;
     assert_eq!(between[3], "what if no pass runs Wed 2026-12-02 02:00 to Wed 2026-12-02 03:00 Europe/Berlin");
     assert!(between[2].starts_with("what if no instance is to be had 10 times, first Tue 2026-12-01 00:30"), "{between:?}");

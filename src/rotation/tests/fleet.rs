@@ -14,7 +14,7 @@ use crate::{
     policy::read,
     rotation::{effect::Kind, scene::Config},
     surge::{placeholder::PlaceholderSettings, placeholder_name, surge_for_label},
-    view::{Answer, Facts, Need, Unreadable, View},
+    view::{Answer, Need, Unreadable, View},
 };
 
 /// A Wednesday, an hour into the window.
@@ -283,7 +283,7 @@ impl Fleet {
                 .collect(),
             marked: of(Kind::Node).filter(|(_, node)| has(node, keys::MARKED)).map(|(name, node)| (name, metadata(node))).collect(),
             unreadable: self.unreadable.clone(),
-            facts: Facts::default(),
+            ..View::default()
         }
     }
 

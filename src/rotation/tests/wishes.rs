@@ -73,6 +73,12 @@ fn what_is_in_flight_takes_its_place_and_is_never_held() {
     let busy = three().change(Kind::NodePool, "a", |pool| pool.note(keys::ACTIVE_ROTATION, "claim-a"));
     assert_eq!(starts(&busy, Some(2)), ["a await-surge", "b start, anchors", "c gated"]);
     assert_eq!(starts(&busy, Some(1)), ["a await-surge", "b gated", "c gated"]);
+    // So does one in a pool that is decided elsewhere.
+    let config = Config { max_in_flight: Some(1), ..config() };
+    let (mut view, _) = read_with(&three(), now(), &config);
+    view.in_flight_elsewhere = 1;
+    let decision = decide(&view, now(), &config);
+    assert!(decision.steps.values().all(|step| step.action.code == "gated" && step.wake_at.is_some()), "{decision:?}");
 }
 
 #[test]

@@ -76,6 +76,11 @@ impl Answer {
         Self::failure(409, "Conflict", message, details(kind, name))
     }
 
+    /// Admission refuses it, in these words.
+    pub fn forbidden(kind: &Kind, name: &str, message: &str) -> Self {
+        Self::failure(403, "Forbidden", message.into(), details(kind, name))
+    }
+
     /// A field that can't be stored, and why not.
     pub fn invalid(kind: &Kind, name: &str, field: &str, why: &str) -> Self {
         let mut details = details(kind, name);

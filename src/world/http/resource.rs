@@ -50,8 +50,11 @@ pub(super) const POLICIES: &Kind = &KINDS[6];
 /// PodDisruptionBudgets.
 pub(super) const BUDGETS: &Kind = &KINDS[7];
 
+/// ResourceQuotas.
+pub(super) const QUOTAS: &Kind = &KINDS[8];
+
 /// All of them.
-pub(super) static KINDS: [Kind; 10] = [
+pub(super) static KINDS: [Kind; 11] = [
     Kind {
         group: "events.k8s.io",
         plural: "events",
@@ -106,6 +109,7 @@ pub(super) static KINDS: [Kind; 10] = [
     Kind { group: "karpenter.sh", plural: "nodeclaims", kind: "NodeClaim", ..CUSTOM },
     Kind { group: "noderotation.io", version: "v1alpha1", plural: "rotationpolicies", kind: "RotationPolicy", ..CUSTOM },
     Kind { group: "policy", plural: "poddisruptionbudgets", kind: "PodDisruptionBudget", has_status: true, has_generation: true, ..CORE },
+    Kind { plural: "resourcequotas", kind: "ResourceQuota", has_status: true, ..CORE },
     Kind { group: "coordination.k8s.io", plural: "leases", kind: "Lease", ..CORE },
     Kind { plural: "configmaps", kind: "ConfigMap", ..CORE },
 ];

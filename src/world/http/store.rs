@@ -7,7 +7,7 @@ use super::{
     answer::Answer,
     pages::partial,
     request::Call,
-    resource::{CORE_EVENTS, EVENTS, Key, Kind},
+    resource::{CORE_EVENTS, EVENTS, Key, Kind, QUOTAS},
 };
 use crate::api::time::to_annotation;
 
@@ -23,7 +23,8 @@ impl State {
         if kind == CORE_EVENTS {
             return self.get(EVENTS, &Key::of(EVENTS, &key.namespace, &key.name)).map(|event| of_core(&event));
         }
-        self.live(kind, key).map(|(_, object)| object).or_else(|| self.shelf.get(key).cloned())
+        let object = self.live(kind, key).map(|(_, object)| object).or_else(|| self.shelf.get(key).cloned());
+        if kind == QUOTAS { object.map(|quota| self.with_usage(quota)) } else { object }
     }
 
     /// All objects of a kind, by namespace and name; of one namespace unless that is empty. Of Pods, those on this Node
@@ -34,6 +35,9 @@ impl State {
         }
         let mut items = self.all_live(kind, node);
         items.extend(self.shelf.iter().filter(|(key, _)| key.is(kind)).map(|(_, object)| object.clone()));
+        if kind == QUOTAS {
+            items = items.into_iter().map(|quota| self.with_usage(quota)).collect();
+        }
         items.retain(|item| namespace.is_empty() || item["metadata"]["namespace"] == namespace);
         items.sort_by_cached_key(|item| {
             let text = |field: &str| item["metadata"][field].as_str().unwrap_or_default().to_owned();

@@ -6,4 +6,5 @@ mod interleaved;
 mod invariants;
 mod lease;
 mod operators;
+mod quota;
 mod troubles;

@@ -7,7 +7,7 @@ use super::{
     answer::Answer,
     merge::merge,
     request::Call,
-    resource::{CORE_EVENTS, EVENTS, Key, Kind, PODS, POLICIES},
+    resource::{CORE_EVENTS, EVENTS, Key, Kind, PODS, POLICIES, QUOTAS},
     store::is_held,
 };
 use crate::{api::time::to_annotation, policy::read};
@@ -37,6 +37,7 @@ impl State {
         let name = self.name_of(call, &mut object)?;
         let key = Key::of(call.kind, &call.namespace, &name);
         validate(call.kind, &name, &object)?;
+        self.meets_quotas(call, &name, &object)?;
         if let Some(found) = self.get(call.kind, &key) {
             return Err(Answer::exists(call.kind, &name, !found["metadata"]["deletionTimestamp"].is_null()));
         }
@@ -173,6 +174,9 @@ impl State {
     /// What a delete is answered: the object where something is left of it, and for Pods.
     fn deleted(&self, call: &Call, mut object: Value, is_live: bool) -> Answer {
         let held = is_held(&object);
+        if !held && call.kind == QUOTAS {
+            return Answer::ok(object);
+        }
         if !held && !is_live && call.kind.kind != "Pod" {
             return Answer::deleted(call.kind, &call.name, &object["metadata"]["uid"]);
         }

@@ -1,11 +1,11 @@
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use chrono::TimeDelta;
 use serde_json::{Value, json};
 
 use super::{
-    Scenario,
-    forecast::Forecast,
+    Rule, Scenario,
+    forecast::{Forecast, PoolForecast},
     invent::Numbers,
     objects::{Instead, Objects},
     sum::Tally,
@@ -108,6 +108,68 @@ fn drains_take_as_long_as_asked_for() {
         let gone = of(Event::Gone).find(|gone| gone.claim == draining.claim).unwrap();
         assert!(gone.at - draining.at >= TimeDelta::minutes(45), "{draining:?} {gone:?}");
     }
+}
+
+/// Five pools under one policy, whose drains leave a window room for few.
+fn busy(max_in_flight: Option<usize>) -> Scenario {
+    let ordinary = scenario();
+    let window = json!({"timezone": "UTC", "days": ["Wed", "Sat"], "start": "02:00", "end": "04:00"});
+    let object = json!({
+        "metadata": {"name": "all", "uid": "u", "generation": 1},
+        "spec": {"nodePoolSelector": {}, "maintenanceWindows": [window], "surge": {"readyTimeout": "20m"}},
+    });
+    Scenario {
+        pools: Numbers { nodes: 15, pools: 5, ..Numbers::default() }.fleet(ordinary.from),
+        policies: BTreeMap::from([("all".to_owned(), read::policy(&object))]),
+        model: Model { drain: 45 * 60, ..Model::default() },
+        config: Config { max_in_flight, ..ordinary.config },
+        ..ordinary
+    }
+}
+
+/// The most rotations at once.
+fn in_flight(forecast: &Forecast) -> usize {
+    let mut most = 0;
+    let mut rotating = std::collections::BTreeSet::new();
+    for entry in &forecast.timeline {
+        match entry.event {
+            Event::Started => drop(rotating.insert(&entry.pool)),
+            Event::Completed | Event::Failed | Event::Overtaken => drop(rotating.remove(&entry.pool)),
+            _ => {}
+        }
+        most = most.max(rotating.len());
+    }
+    most
+}
+
+#[test]
+fn a_limit_on_rotations_in_flight_holds_across_pools_and_costs_windows() {
+    let missed = |forecast: &Forecast| forecast.pools.iter().map(|pool| pool.window_missed).sum::<u64>();
+    let [one, two, free] = [Some(1), Some(2), None].map(|max| play(&busy(max)));
+    assert_eq!([&one, &two, &free].map(in_flight), [1, 2, 5]);
+    let success = [&one, &two, &free].map(|forecast| forecast.pools.iter().map(|pool| pool.outcomes.success).sum::<u64>());
+    assert!(success[0] > 0 && success.is_sorted() && success[0] < success[2], "{success:?}");
+    assert!(missed(&one) > 0);
+    assert_eq!(missed(&free), 0);
+    // Without passes nothing is another.
+    assert_eq!(one.timeline_without, free.timeline_without);
+}
+
+#[test]
+fn a_limit_that_limits_nothing_changes_nothing() {
+    let free = busy(None);
+    let unlimited = play(&free);
+    assert_eq!(play(&busy(Some(5))), unlimited);
+    // The pools' own histories are the same on one clock, too.
+    let schedules = free.schedules();
+    let rules: Vec<Rule<'_>> = free.pools.iter().map(|pool| free.rule(&pool.spec.pool, &schedules)).collect();
+    let model = Arc::new(free.model.clone());
+    let passes = free.passes(&Arc::default());
+    let told = free.play_together(&model, &rules, &passes).into_iter().map(|(index, played)| {
+        let (pool, rule) = (&free.pools[index / 2], &rules[index / 2]);
+        PoolForecast::of(&free, pool, rule, played, free.play_pool(pool, &model, &rule.open, None))
+    });
+    assert_eq!(Forecast::of(&free, told.collect()), unlimited);
 }
 
 #[test]

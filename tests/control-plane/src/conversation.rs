@@ -9,6 +9,7 @@ use kube::client::Body;
 use serde_json::{Value, json};
 
 mod lists;
+mod quotas;
 mod writes;
 
 /// Where the committed answers are.
@@ -74,6 +75,7 @@ impl Conversation {
         conversation.selectors().await;
         conversation.forms().await;
         conversation.pods().await;
+        conversation.quotas().await;
         conversation.events().await;
         conversation.notes.join("\n") + "\n"
     }
@@ -166,6 +168,7 @@ const PODS: &str = "/api/v1/namespaces/default/pods";
 const NODES: &str = "/api/v1/nodes";
 const POOLS: &str = "/apis/karpenter.sh/v1/nodepools";
 const POLICIES: &str = "/apis/noderotation.io/v1alpha1/rotationpolicies";
+const QUOTAS: &str = "/api/v1/namespaces/default/resourcequotas";
 const EVENTS: &str = "/apis/events.k8s.io/v1/namespaces/default/events";
 
 fn lease(name: &str) -> Value {

@@ -16,7 +16,7 @@ const POOL: &str = "/apis/karpenter.sh/v1/nodepools/web";
 const CLAIM: &str = "/apis/karpenter.sh/v1/nodeclaims/web-0";
 const NODE: &str = "/api/v1/nodes/node-web-0";
 
-async fn ask(world: &World, method: Method, path: &str, body: Value) -> Result<Value, u16> {
+pub async fn ask(world: &World, method: Method, path: &str, body: Value) -> Result<Value, u16> {
     let request = Request::builder().method(method).uri(path).header("Content-Type", "application/merge-patch+json");
     let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
     let answer = world.client(Actor::Operator).request(request.body(body).unwrap()).await;
@@ -73,4 +73,31 @@ async fn a_finalizer_of_others_keeps_a_claim_that_karpenter_is_done_with() {
     assert!(kept["metadata"]["deletionTimestamp"].is_string());
     ask(&world, Method::PATCH, CLAIM, json!({"metadata": {"finalizers": null}})).await.unwrap();
     assert_eq!(ask(&world, Method::GET, CLAIM, Value::Null).await, Err(404));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_is_deleted_ends_in_its_grace_and_its_controller_makes_another() {
+    let world = small();
+    let pods = "/api/v1/namespaces/default/pods";
+    let names = async || {
+        let list = ask(&world, Method::GET, pods, Value::Null).await.unwrap();
+        let is_going = |pod: &&Value| !pod["metadata"]["deletionTimestamp"].is_null();
+        let items = list["items"].as_array().unwrap().clone();
+        let going = items.iter().filter(is_going).count();
+        (items.iter().map(|pod| pod["metadata"]["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>(), going)
+    };
+    let (before, _) = names().await;
+    let path = format!("{pods}/{}", before[0]);
+    let dry = ask(&world, Method::DELETE, &format!("{path}?dryRun=All"), Value::Null).await.unwrap();
+    assert!(dry["metadata"]["deletionTimestamp"].is_string());
+    assert_eq!(names().await, (before.clone(), 0));
+    let uid = json!({"preconditions": {"uid": "another"}});
+    assert_eq!(ask(&world, Method::DELETE, &path, uid).await, Err(409));
+    ask(&world, Method::DELETE, &path, Value::Null).await.unwrap();
+    assert_eq!((names().await.0.len(), names().await.1), (before.len() + 1, 1));
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let (after, going) = names().await;
+    assert_eq!((after.len(), going, after.contains(&before[0])), (before.len(), 0, false));
+    assert_eq!(ask(&world, Method::DELETE, &path, Value::Null).await, Err(404));
+    world.look(|pools| assert_eq!(pools[0].ready_pods()["web-shop"], (10, 10)));
 }

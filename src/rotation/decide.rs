@@ -113,8 +113,8 @@ enum Undecided {
 }
 
 /// One pool's bug must not stop the others.
-fn guarded(scene: &Scene<'_>) -> Result<Step, Undecided> {
-    match std::panic::catch_unwind(AssertUnwindSafe(|| step(scene))) {
+fn guarded(decide: impl FnOnce() -> Result<Step, Missing>) -> Result<Step, Undecided> {
+    match std::panic::catch_unwind(AssertUnwindSafe(decide)) {
         Ok(result) => result.map_err(Undecided::Missing),
         Err(panic) => {
             let words = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
@@ -170,25 +170,28 @@ fn results(view: &View, now: Time, config: &Config, schedules: &Schedules, memor
         let policy = used(&governance);
         let schedule = policy.and_then(|policy| schedules.get(&policy.name)).unwrap_or(&never);
         let anchor = pool.metadata.annotation(keys::ACTIVE_ROTATION);
-        let census = policy.map(|policy| {
-            let pool = Pool { name, policy, schedule, cadence: config.cadence, now, in_flight: anchor, swept: &swept.claims };
-            memory.census(&by_pool, &pool)
+        let result = guarded(|| {
+            let census = policy.map(|policy| {
+                let pool = Pool { name, policy, schedule, cadence: config.cadence, now, in_flight: anchor, swept: &swept.claims };
+                memory.census(&by_pool, &pool)
+            });
+            let scene = Scene {
+                view,
+                now,
+                config,
+                pool,
+                by_pool: &by_pool,
+                annotated: &annotated,
+                census,
+                governance: &governance,
+                policy,
+                schedule,
+                swept: &swept,
+                in_flight,
+            };
+            step(&scene)
         });
-        let scene = Scene {
-            view,
-            now,
-            config,
-            pool,
-            by_pool: &by_pool,
-            annotated: &annotated,
-            census,
-            governance: &governance,
-            policy,
-            schedule,
-            swept: &swept,
-            in_flight,
-        };
-        results.insert(name.clone(), guarded(&scene));
+        results.insert(name.clone(), result);
     }
     (effects, results)
 }
@@ -236,4 +239,20 @@ pub(super) fn gone(scene: &Scene<'_>, assessment: Assessment, claim: &str) -> Re
         return Ok(step);
     }
     Ok(complete::complete(scene, assessment, claim))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_an_error_of_its_pool_with_its_words() {
+        let words = |result| match result {
+            Err(Undecided::Panicked(words)) => words,
+            _ => panic!("it is told as a panic"),
+        };
+        assert_eq!(words(guarded(|| panic!("it is broken"))), "it is broken");
+        let number = 7;
+        assert_eq!(words(guarded(|| panic!("it is broken {number} times"))), "it is broken 7 times");
+    }
 }

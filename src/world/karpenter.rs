@@ -33,8 +33,8 @@ pub(super) fn capacity_for(usable: Size) -> Size {
 
 /// Pods are forced from this long before the end of the terminationGracePeriod on: their own default grace.
 const FORCED_BEFORE: TimeDelta = TimeDelta::seconds(30);
-/// Seconds until Karpenter tries again where no instance was to be had.
-const AGAIN: i64 = 30;
+/// Seconds for which a provider takes an offering that was not to be had for unavailable, and Karpenter plans nothing on it.
+const UNAVAILABLE: i64 = 180;
 /// Seconds that a drain takes at least (Karpenter's `MinDrainTime`).
 const DRAIN: i64 = 5;
 /// Seconds between one refused eviction of a Pod and its next, and from then on. Karpenter begins with a tenth of a second,
@@ -179,6 +179,9 @@ impl PoolWorld {
     /// a node that stays, or comes, gets a new one.
     pub(super) fn provision(&mut self) {
         self.provisioning = false;
+        if self.unavailable_until.is_some_and(|until| self.now < until) {
+            return;
+        }
         let leaving = self.hosts.leaving().flat_map(|host| host.pods.iter().copied());
         let leaving = leaving.filter(|id| self.is_rescheduled(*id));
         let wanted: Vec<u32> = self.pending.iter().copied().chain(leaving).collect();
@@ -200,6 +203,8 @@ impl PoolWorld {
                 continue;
             }
             let zone = self.zone_for(pod);
+            // Where nothing was to be had, one stands for all that would fail alike.
+            let is_enough = self.unavailable_until.is_some() && !planned.is_empty();
             let same = planned
                 .iter_mut()
                 .find(|new| (new.sum + pod.request).fits(largest) && (zone.is_none() || new.zone.is_none() || new.zone == zone));
@@ -208,6 +213,7 @@ impl PoolWorld {
                     new.sum += pod.request;
                     new.zone = new.zone.or(zone);
                 }
+                None if is_enough => break,
                 None if pod.request.fits(largest) => planned.push(Planned { sum: pod.request, zone }),
                 None => {}
             }
@@ -268,9 +274,15 @@ impl PoolWorld {
             let claim = host.claim.clone();
             self.tell(&claim, Event::LaunchFailed, "no instance was to be had".into());
             self.forget(id);
-            self.provisioning = true;
-            self.after(AGAIN, Due::Provision);
+            let again = later(self.now, seconds(UNAVAILABLE));
+            if self.unavailable_until.replace(again) != Some(again) {
+                self.at(again, Due::Provision);
+            }
             return;
+        }
+        // The first that is to be had again: the others can come, too.
+        if self.unavailable_until.take().is_some() {
+            self.ask_karpenter();
         }
         self.stage(id, Stage::Launched);
         let delay = self.between(&self.model.register.clone());

@@ -59,6 +59,8 @@ pub struct PoolWorld {
     /// The Pod of the DaemonSets on each Node.
     pub(super) agent: Option<Object>,
     pub(super) provisioning: bool,
+    /// No instance was to be had, and none is tried before then; `None` once one was.
+    pub(super) unavailable_until: Option<Time>,
     /// What the passes' decisions have in common; told of every change of a claim or its Node.
     pub(super) memory: Memory,
     pub(super) room_changed: bool,
@@ -118,6 +120,7 @@ impl PoolWorld {
             model,
             agent: agent(spec.daemons),
             provisioning: false,
+            unavailable_until: None,
             memory: Memory::default(),
             room_changed: false,
             agenda: BinaryHeap::new(),

@@ -1,8 +1,9 @@
 //! The start gates (§5.2 steps 1a and 2): every reason why no rotation may start now is collected, none hides another.
 
-use super::{decide::at_most, scene::Scene, step::Gate};
+use super::{decide::at_most, scene::Scene, state::State, step::Gate};
 use crate::{
     api::{
+        karpenter::NodeClaim,
         keys,
         time::{Time, format_duration, to_annotation},
     },
@@ -33,12 +34,24 @@ pub fn closed(scene: &Scene<'_>, policy: &Policy, findings: &[Finding]) -> Vec<G
         let detail = "leftovers of an earlier rotation are cleaned up in this pass".into();
         gates.push(Gate { code: "swept", detail, until: None });
     }
+    if let Some(claim) = left_to_drain(scene) {
+        let detail = format!("NodeClaim {claim} still drains, from an earlier rotation that nothing refers to any more");
+        gates.push(Gate { code: "still-draining", detail, until: None });
+    }
     if let Some(max) = scene.config.max_in_flight.filter(|max| scene.in_flight >= *max) {
         let detail = format!("{}, and {} are", at_most(max), scene.in_flight);
         gates.push(Gate { code: "max-in-flight", detail, until: None });
     }
     gates.extend(timed(scene, policy));
     gates
+}
+
+/// A claim that drains though nothing is in flight: its rotation ended with its pool's governance, or somebody removed the anchor.
+/// A drain can't be taken back, and a pool has one at a time.
+fn left_to_drain<'a>(scene: &Scene<'a>) -> Option<&'a str> {
+    let drains = |claim: &&&NodeClaim| State::of(&claim.metadata) == State::Draining && claim.metadata.is_deleting();
+    let own = scene.annotated.iter().filter(|claim| claim.pool() == Some(scene.name()) && scene.anchor().is_none());
+    own.filter(drains).map(|claim| claim.metadata.name.as_str()).next()
 }
 
 fn governance(scene: &Scene<'_>, policy: &Policy) -> Vec<Gate> {

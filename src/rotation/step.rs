@@ -183,7 +183,7 @@ pub struct Assessment {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gate {
     /// Kebab-case code: `window-closed`, `blackout`, `suspended`, `frozen`, `cooldown`, `failure-pause`, `static-pool`, `finding`, `conflict`,
-    /// `invalid-policy`, `swept`, `deleting`, `headroom`, `refused`, `max-in-flight`.
+    /// `invalid-policy`, `swept`, `deleting`, `headroom`, `refused`, `max-in-flight`, `still-draining`.
     pub code: &'static str,
     /// Why, with times.
     pub detail: String,

@@ -1,7 +1,7 @@
 //! The HTTP door: a `tower` service that speaks the Kubernetes API over [`PoolWorld`]s, so that the whole program with its
 //! real client runs against the embedded world.
 //!
-//! What the models know (NodePools, NodeClaims, Nodes, Pods, PodDisruptionBudgets) is rendered from the world and written
+//! What the models know (NodePools, NodeClaims, Nodes, Pods, PodDisruptionBudgets, and the Pods' controllers) is rendered from the world and written
 //! into it; every other object, such as Leases, Events and policies, lies on a shelf as JSON. Fields that the world doesn't
 //! know are kept beside it, so that they survive.
 //!
@@ -40,6 +40,7 @@ mod request;
 mod resource;
 mod selector;
 mod store;
+mod workloads;
 mod write;
 
 #[cfg(test)]

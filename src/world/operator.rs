@@ -34,6 +34,24 @@ impl PoolWorld {
         self.note_change();
     }
 
+    /// Scales a workload. Pods too many end in their grace: those that are not Ready first, then the youngest.
+    pub fn scale(&mut self, workload: &str, replicas: u32) {
+        let Some(index) = self.workloads.iter().position(|known| known.spec.name == workload) else { return };
+        let before = self.workloads[index].spec.replicas;
+        Arc::make_mut(&mut self.workloads[index].spec).replicas = replicas;
+        for _ in before..replicas {
+            self.down_by(1);
+            self.new_pod(index, None);
+        }
+        let mut pods: Vec<(bool, u32)> = self.workloads[index].pods.iter().filter_map(|id| Some((self.is_up(*id)?, *id))).collect();
+        pods.sort_unstable_by_key(|(up, id)| (*up, std::cmp::Reverse(*id)));
+        for (_, id) in pods.into_iter().take(before.saturating_sub(replicas) as usize) {
+            self.drop_pod(id);
+        }
+        self.ask_karpenter();
+        self.note_change();
+    }
+
     /// Deletes the placeholders, as `kubectl delete pod` does.
     pub fn delete_placeholders(&mut self) {
         let names: Vec<String> = self.view.placeholders.keys().cloned().collect();

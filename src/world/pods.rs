@@ -186,7 +186,7 @@ impl PoolWorld {
         }
     }
 
-    fn new_pod(&mut self, workload: usize, zone: Option<usize>) -> u32 {
+    pub(super) fn new_pod(&mut self, workload: usize, zone: Option<usize>) -> u32 {
         let request = self.workloads[workload].spec.request;
         let pod = Pod {
             owner: Owner::Workload(workload),
@@ -315,6 +315,26 @@ impl PoolWorld {
         }
     }
 
+    /// Whether a Pod is Ready; `None` for one that is ending.
+    pub(super) fn is_up(&self, id: u32) -> Option<bool> {
+        let phase = self.pods.get(&id)?.phase;
+        (phase != Phase::Ending).then_some(phase == Phase::Ready)
+    }
+
+    /// Ends a workload's Pod that nobody wants any more.
+    pub(super) fn drop_pod(&mut self, id: u32) {
+        let Some(pod) = self.pods.get_mut(&id) else { return };
+        let (was, owner) = (std::mem::replace(&mut pod.phase, Phase::Ending), pod.owner.clone());
+        let Owner::Workload(workload) = owner else { return };
+        if was == Phase::Ready {
+            self.workloads[workload].ready -= 1;
+        } else {
+            self.down_by(-1);
+        }
+        let grace = self.workloads[workload].spec.grace;
+        self.after(if was == Phase::Pending { 0 } else { grace }, Due::PodGone(id));
+    }
+
     pub(super) fn pod_gone(&mut self, id: u32) {
         let Some(pod) = self.pods.get(&id) else { return };
         let (zone, owner) = (pod.zone, pod.owner.clone());
@@ -323,7 +343,8 @@ impl PoolWorld {
         self.pending.retain(|pending| *pending != id);
         if let Owner::Workload(workload) = owner {
             self.workloads[workload].pods.remove(&id);
-            if self.workloads[workload].spec.sticky {
+            let Workload { spec, pods, .. } = &self.workloads[workload];
+            if spec.sticky && pods.len() < spec.replicas as usize {
                 self.new_pod(workload, zone);
                 self.ask_karpenter();
             }

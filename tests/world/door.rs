@@ -113,7 +113,7 @@ impl Door {
         self.serial.set(self.serial.get() + 1);
         self.pass.set(self.serial.get());
         self.dead.set(false);
-        self.ledger.borrow_mut().begin(self.now(), &self.pools);
+        self.ledger.borrow_mut().begin(self.now(), &self.pools, self.config.rehearse);
         let config = self.config.clone();
         let report = pass(self, &config, 1).await;
         self.ledger.borrow_mut().end(&report, &self.pools);
@@ -154,6 +154,9 @@ impl Door {
         let outcome = pool.borrow_mut().perform(effect, &id);
         if let Some(defect) = self.defect {
             defect.spoils(effect, &outcome, &mut pool.borrow_mut());
+        }
+        if matches!(outcome, Outcome::Refused { .. }) {
+            self.ledger.borrow_mut().refused();
         }
         if let Outcome::Landed { before, after } = &outcome {
             let pool = pool.borrow();

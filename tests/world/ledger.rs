@@ -60,6 +60,8 @@ pub struct Ledger {
     /// How often each transition landed and was told: by reason and claim.
     landed: BTreeMap<(String, String), i64>,
     leftovers: BTreeSet<String>,
+    /// Pools in which a quota refused every placeholder when the pass, which rehearses, began.
+    full: BTreeSet<String>,
     /// Claims whose surge was Ready when the pass began.
     ready: BTreeSet<String>,
     pub rotations: u64,
@@ -91,10 +93,12 @@ impl Ledger {
     }
 
     /// A pass begins.
-    pub fn begin(&mut self, now: Time, pools: &BTreeMap<String, RefCell<PoolWorld>>) {
+    pub fn begin(&mut self, now: Time, pools: &BTreeMap<String, RefCell<PoolWorld>>, rehearses: bool) {
         self.began = Some(now);
         self.refusal = false;
         self.leftovers = leftovers(pools);
+        let is_full = |pool: &PoolWorld| rehearses && pool.over_quota("").is_some();
+        self.full = pools.values().filter(|pool| is_full(&pool.borrow())).map(|pool| pool.borrow().name.clone()).collect();
         let running = |pool: &PoolWorld| pool.view.claims.keys().filter(|claim| surge_runs(pool, claim)).cloned().collect::<Vec<_>>();
         self.ready = pools.values().flat_map(|pool| running(&pool.borrow())).collect();
     }
@@ -172,6 +176,8 @@ impl Ledger {
         let freeze = object.metadata.stamp(keys::FREEZE);
         let frozen = freeze != noderotation::api::meta::Stamp::Absent && freeze.time().is_none_or(|until| began < until);
         self.demand(!frozen, || format!("(4) {claim} started although its pool is frozen"));
+        let refused = !fallback && self.full.contains(&pool.name);
+        self.demand(!refused, || format!("(4) {claim} started although its rehearsal was refused"));
         self.current.insert(pool.name.clone(), Rotation { claim: claim.into(), draining: fallback, failed: false });
     }
 
@@ -229,13 +235,15 @@ impl Ledger {
         let gone = !pool.view.claims.contains_key(claim);
         let ungoverned = pool.view.policies.is_empty();
         let state = pool.view.claims.get(claim).map(|claim| State::of(&claim.metadata));
+        let ours = pool.view.claims.get(claim).is_some_and(|claim| self.deleted.contains(&claim.metadata.uid));
         let words = || format!("(6) the release of {claim} ({end:?}; {rotation:?}; {state:?}) counted {counted:?}");
         let right = match counted.as_slice() {
             // Governance that is lost ends a rotation without outcome, wherever it stands (§5.4).
             [] => matches!(end, End::WithoutOutcome | End::NoRetry) && (ungoverned || !(rotation.draining && gone)),
             [Counted::Failure] => rotation.failed,
             [Counted::Success] => rotation.draining && gone && !rotation.failed,
-            [Counted::Expired] => !rotation.draining && (gone || state == Some(State::Expired)),
+            // What somebody else deleted before us is expired, whatever we had written of our intent.
+            [Counted::Expired] => (gone && !rotation.draining) || (state == Some(State::Expired) && !ours),
             _ => false,
         };
         let words = (!right).then(words);

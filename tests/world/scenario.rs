@@ -69,6 +69,14 @@ pub enum Meddling {
     Ungovern(i64),
     /// Changes the policy.
     Edit(&'static str, Value),
+    /// Allows no placeholder, by a ResourceQuota, for so many minutes.
+    Quota(i64),
+    /// Deletes the placeholders; with minutes, under such a quota.
+    DeletePlaceholders(Option<i64>),
+    /// Deletes a workload's Pod on the Node of this index.
+    DeletePod(usize),
+    /// Does it so many seconds after the next rotation has begun.
+    InFlight(i64, Box<Meddling>),
     /// Writes something into one of our own annotations: kind of object (0 pool, 1 claim, 2 Node), its index, which key.
     Spoil(usize, usize, usize, &'static str),
 }
@@ -184,7 +192,7 @@ fn meddling(rng: &mut Pcg64Mcg, trouble: TimeDelta, vandal: bool) -> Vec<(Time, 
         .map(|_| {
             let at = later(begin(), TimeDelta::minutes(rng.random_range(0..trouble.num_minutes())));
             let index = rng.random_range(0..4);
-            let what = match rng.random_range(0..9) {
+            let what = match rng.random_range(0..13) {
                 0 => Meddling::Freeze(rng.random_range(1..600)),
                 1 => Meddling::Cordon(index, rng.random_bool(0.7)),
                 2 => Meddling::Protect(index, [Some("true"), Some("30m"), Some("false"), None][rng.random_range(0..4)]),
@@ -193,6 +201,8 @@ fn meddling(rng: &mut Pcg64Mcg, trouble: TimeDelta, vandal: bool) -> Vec<(Time, 
                 5 => Meddling::Ask(index),
                 6 => Meddling::Ungovern(rng.random_range(1..300)),
                 7 => Meddling::Edit("suspend", json!(rng.random_bool(0.5))),
+                8 => Meddling::Quota(rng.random_range(1..3000)),
+                9..12 => Meddling::InFlight(rng.random_range(0..300), Box::new(in_flight(rng, index))),
                 _ if vandal => {
                     let value =
                         ["", "nonsense", "2999-01-01T00:00:00Z", "-1", "draining", "web-0", "{}", "\u{1F600}"][rng.random_range(0..8)];
@@ -213,6 +223,21 @@ fn meddling(rng: &mut Pcg64Mcg, trouble: TimeDelta, vandal: bool) -> Vec<(Time, 
     }
     meddling.sort_by_key(|(at, _)| *at);
     meddling
+}
+
+/// What an operator does while a rotation is in flight.
+fn in_flight(rng: &mut Pcg64Mcg, index: usize) -> Meddling {
+    match rng.random_range(0..9) {
+        0 => Meddling::DeletePlaceholders(None),
+        1 => Meddling::DeletePlaceholders(Some(rng.random_range(1..90))),
+        2 => Meddling::DeletePod(index),
+        3 => Meddling::Quota(rng.random_range(1..90)),
+        4 => Meddling::Freeze(rng.random_range(1..90)),
+        5 => Meddling::Cordon(index, true),
+        6 => Meddling::DeleteInFlight,
+        7 => Meddling::Ungovern(rng.random_range(1..90)),
+        _ => Meddling::Edit("suspend", json!(true)),
+    }
 }
 
 /// A pool whose nodes are of different ages and part-filled, so that a third node shows.

@@ -1,6 +1,6 @@
 //! Many worlds, each by its seed.
 
-use std::time::Instant;
+use std::{cell::RefCell, time::Instant};
 
 use chrono::TimeDelta;
 use futures::FutureExt;
@@ -45,7 +45,17 @@ pub fn play(scenario: &Scenario, defect: Option<Defect>, fault_at: Option<(u64, 
     let mut door = Door::new(pools, scenario.config.clone(), ledger, scenario.seed);
     door.defect = defect;
     door.fault_at.set(fault_at);
-    let mut player = Player { door, scenario, policy: scenario.policy.clone(), generation: 1, meddled: 0, govern_at: None };
+    let mut player = Player {
+        door,
+        scenario,
+        policy: scenario.policy.clone(),
+        generation: 1,
+        meddled: 0,
+        govern_at: None,
+        quota_until: None,
+        waiting: Vec::new(),
+        soon: Vec::new(),
+    };
     let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| player.play()));
     let door = player.door;
     let writes = door.writes.get();
@@ -70,6 +80,12 @@ struct Player<'a> {
     meddled: usize,
     /// When the policies come back.
     govern_at: Option<Time>,
+    /// When the quota is lifted.
+    quota_until: Option<Time>,
+    /// What is done so many seconds after the next rotation has begun.
+    waiting: Vec<(i64, Meddling)>,
+    /// What is done soon.
+    soon: Vec<(Time, Meddling)>,
 }
 
 impl Player<'_> {
@@ -93,8 +109,10 @@ impl Player<'_> {
             if next >= calm_from && !std::mem::replace(&mut mended, true) {
                 self.door.one_in_faults.set(0);
                 self.mend();
+                self.waiting.clear();
             }
             self.meddle(next);
+            self.follow(next);
             if last_start.take_if(|at| *at <= next).is_some() {
                 self.policy["suspend"] = json!(true);
                 self.govern(true);
@@ -104,7 +122,9 @@ impl Player<'_> {
             }
             let report = self.door.pass().now_or_never().expect("nothing in the world waits");
             let again = later(self.door.now(), TimeDelta::seconds(1));
-            wake = if report.failed() || self.door.take_changed() { Some(again) } else { report.wake_at.map(|wake| wake.max(again)) };
+            // Its own writes are nothing new at this moment, whether it failed or not.
+            let wrote = self.door.take_changed();
+            wake = if wrote || report.failed() { Some(again) } else { report.wake_at.map(|wake| wake.max(again)) };
             if !self.door.ledger.borrow().wrong.is_empty() {
                 return;
             }
@@ -125,20 +145,33 @@ impl Player<'_> {
 
     fn next_meddling(&self) -> Option<Time> {
         let next = self.scenario.meddling.get(self.meddled).map(|(at, _)| *at);
-        [next, self.govern_at].into_iter().flatten().min().map(|at| at.max(self.door.now()))
+        let soon = self.soon.iter().map(|(at, _)| *at);
+        [next, self.govern_at, self.quota_until].into_iter().flatten().chain(soon).min().map(|at| at.max(self.door.now()))
     }
 
     fn meddle(&mut self, now: Time) {
-        if self.govern_at.is_some_and(|at| at <= now) {
-            self.govern_at = None;
+        if self.govern_at.take_if(|at| *at <= now).is_some() {
             self.govern(true);
+        }
+        if self.quota_until.take_if(|at| *at <= now).is_some() {
+            self.limit(None);
         }
         while let Some((at, what)) = self.scenario.meddling.get(self.meddled).cloned()
             && at <= now
         {
             self.meddled += 1;
-            self.door.ledger.borrow_mut().log.push(format!("{} the operator: {what:?}", to_annotation(now)));
             self.do_it(now, &what);
+        }
+        for (_, what) in self.soon.extract_if(.., |(at, _)| *at <= now).collect::<Vec<_>>() {
+            self.do_it(now, &what);
+        }
+    }
+
+    /// A rotation has begun: who waited for one waits no longer.
+    fn follow(&mut self, now: Time) {
+        let is_in_flight = |pool: &RefCell<PoolWorld>| anchor(&pool.borrow()).is_some();
+        if self.door.pools.values().any(is_in_flight) {
+            self.soon.extend(self.waiting.drain(..).map(|(seconds, what)| (later(now, TimeDelta::seconds(seconds)), what)));
         }
     }
 
@@ -150,12 +183,18 @@ impl Player<'_> {
         }
     }
 
+    fn limit(&self, quota: Option<u32>) {
+        for pool in self.door.pools.values() {
+            pool.borrow_mut().set_quota(quota);
+        }
+    }
+
     fn do_it(&mut self, now: Time, what: &Meddling) {
+        self.door.ledger.borrow_mut().log.push(format!("{} the operator: {what:?}", to_annotation(now)));
         match what {
             Meddling::Ungovern(minutes) => {
                 self.govern_at = Some(later(now, TimeDelta::minutes(*minutes)));
                 self.govern(false);
-                return;
             }
             Meddling::Edit(field, value) => {
                 self.policy[*field] = value.clone();
@@ -165,58 +204,74 @@ impl Player<'_> {
                     self.policy[*field] = json!(false);
                     self.govern_at = Some(later(now, TimeDelta::hours(20)));
                 }
-                return;
+            }
+            Meddling::InFlight(seconds, what) => self.waiting.push((*seconds, (**what).clone())),
+            Meddling::Quota(minutes) | Meddling::DeletePlaceholders(Some(minutes)) => {
+                self.quota_until = Some(later(now, TimeDelta::minutes(*minutes)));
+                self.limit(Some(0));
             }
             _ => {}
         }
         for pool in self.door.pools.values() {
-            let mut pool = pool.borrow_mut();
-            let name = pool.name.clone();
-            let claims: Vec<String> = pool.view.claims.keys().cloned().collect();
-            let nodes: Vec<String> = pool.nodes().keys().cloned().collect();
-            let mut ledger = self.door.ledger.borrow_mut();
-            match what {
-                Meddling::Freeze(minutes) => {
-                    let until = to_annotation(later(now, TimeDelta::minutes(*minutes)));
-                    pool.annotate(Kind::NodePool, &name, keys::FREEZE, Some(&until));
-                }
-                // Only Nodes that are not ours at the moment: whose the value is could not be told otherwise.
-                Meddling::Cordon(index, cordoned) => {
-                    if let Some(node) = nodes.get(*index).filter(|node| !is_marked(&pool, node)) {
-                        pool.cordon(node, *cordoned);
-                        ledger.operator.entry(node.clone()).or_default().1 = *cordoned;
-                    }
-                }
-                Meddling::Protect(index, value) => {
-                    if let Some(node) = nodes.get(*index).filter(|node| !is_marked(&pool, node)) {
-                        pool.annotate(Kind::Node, node, keys::DO_NOT_DISRUPT, *value);
-                        ledger.operator.entry(node.clone()).or_default().0 = value.map(str::to_owned);
-                    }
-                }
-                Meddling::Delete(index) => {
-                    if let Some(claim) = claims.get(*index) {
-                        pool.delete_claim(claim);
-                    }
-                }
-                Meddling::DeleteInFlight => {
-                    let anchor = pool.view.pools[&name].metadata.annotation(keys::ACTIVE_ROTATION).map(str::to_owned);
-                    if let Some(anchor) = anchor {
-                        pool.delete_claim(&anchor);
-                    }
-                }
-                Meddling::Ask(index) => {
-                    if let Some(claim) = claims.get(*index) {
-                        pool.annotate(Kind::NodeClaim, claim, keys::ROTATE_REQUESTED, Some(&to_annotation(now)));
-                    }
-                }
-                Meddling::Spoil(kind, index, key, value) => {
-                    let object = [Some(&name), claims.get(*index), nodes.get(*index)][*kind];
-                    spoil(&mut pool, *kind, object, keys::ANNOTATIONS[key % keys::ANNOTATIONS.len()].key, value);
-                }
-                Meddling::Ungovern(_) | Meddling::Edit(..) => {}
-            }
+            meddle_with(&mut pool.borrow_mut(), &mut self.door.ledger.borrow_mut(), now, what);
         }
     }
+}
+
+/// What an operator does to one pool.
+fn meddle_with(pool: &mut PoolWorld, ledger: &mut Ledger, now: Time, what: &Meddling) {
+    let name = pool.name.clone();
+    let claims: Vec<String> = pool.view.claims.keys().cloned().collect();
+    let nodes: Vec<String> = pool.nodes().keys().cloned().collect();
+    match what {
+        Meddling::Freeze(minutes) => {
+            let until = to_annotation(later(now, TimeDelta::minutes(*minutes)));
+            pool.annotate(Kind::NodePool, &name, keys::FREEZE, Some(&until));
+        }
+        // Only Nodes that are not ours at the moment: whose the value is could not be told otherwise.
+        Meddling::Cordon(index, cordoned) => {
+            if let Some(node) = nodes.get(*index).filter(|node| !is_marked(pool, node)) {
+                pool.cordon(node, *cordoned);
+                ledger.operator.entry(node.clone()).or_default().1 = *cordoned;
+            }
+        }
+        Meddling::Protect(index, value) => {
+            if let Some(node) = nodes.get(*index).filter(|node| !is_marked(pool, node)) {
+                pool.annotate(Kind::Node, node, keys::DO_NOT_DISRUPT, *value);
+                ledger.operator.entry(node.clone()).or_default().0 = value.map(str::to_owned);
+            }
+        }
+        Meddling::Delete(index) => {
+            if let Some(claim) = claims.get(*index) {
+                pool.delete_claim(claim);
+            }
+        }
+        Meddling::DeleteInFlight => {
+            if let Some(anchor) = anchor(pool) {
+                pool.delete_claim(&anchor);
+            }
+        }
+        Meddling::Ask(index) => {
+            if let Some(claim) = claims.get(*index) {
+                pool.annotate(Kind::NodeClaim, claim, keys::ROTATE_REQUESTED, Some(&to_annotation(now)));
+            }
+        }
+        Meddling::Spoil(kind, index, key, value) => {
+            let object = [Some(&name), claims.get(*index), nodes.get(*index)][*kind];
+            spoil(pool, *kind, object, keys::ANNOTATIONS[key % keys::ANNOTATIONS.len()].key, value);
+        }
+        Meddling::DeletePlaceholders(_) => pool.delete_placeholders(),
+        Meddling::DeletePod(index) => {
+            if let Some(node) = nodes.get(*index) {
+                pool.delete_pod_on(node);
+            }
+        }
+        Meddling::Ungovern(_) | Meddling::Edit(..) | Meddling::Quota(_) | Meddling::InFlight(..) => {}
+    }
+}
+
+fn anchor(pool: &PoolWorld) -> Option<String> {
+    pool.view.pools[&pool.name].metadata.annotation(keys::ACTIVE_ROTATION).map(str::to_owned)
 }
 
 /// Writes into one of our annotations. A freeze is the operator's own to write, and holds the pool.

@@ -103,3 +103,13 @@ fn a_tie_or_an_invalid_policy_lets_a_rotation_go_on() {
     assert_snapshot!(action(&tied, now()), @"await-surge: its placeholder is created");
     assert_snapshot!(action(&fleet().awaiting(mins(5)).surge("readyTimeout", json!("soon")), now()), @"await-surge: its placeholder is created");
 }
+
+#[test]
+fn when_it_comes_back_nothing_starts_beside_a_drain_that_was_left_to_its_end() {
+    let back = |deleting: bool| {
+        let drains = |claim: Object| if deleting { claim.state("draining").deleting(mins(1)) } else { claim };
+        fleet().claim("a", drains).claim("b", |claim| claim)
+    };
+    assert_snapshot!(action(&back(true), now()), @"gated: no start (still-draining): NodeClaim a still drains, from an earlier rotation that nothing refers to any more");
+    assert!(action(&back(false), now()).starts_with("start:"));
+}

@@ -62,8 +62,8 @@ fn claims_that_are_deleting_failed_expired_or_of_no_pool_are_left() {
         .claim("d", |claim| claim.state("pending").label(keys::NODEPOOL_LABEL, "gone"));
     assert_snapshot!(check(&fleet, now()), @r"
     asks nodes of web
-    web: idle: no eligible candidate
-      wakes 2026-12-02T03:29:00Z
+    web: gated: no start (still-draining): NodeClaim a still drains, from an earlier rotation that nothing refers to any more
+      wakes 2026-12-02T06:00:00Z
     ");
 }
 

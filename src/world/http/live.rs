@@ -10,8 +10,9 @@ use super::{
     answer::Answer,
     merge::overlay,
     request::Call,
-    resource::{BUDGETS, Key, Kind, NODECLAIMS, NODEPOOLS, NODES, PODS},
+    resource::{BUDGETS, DEPLOYMENTS, Key, Kind, NODECLAIMS, NODEPOOLS, NODES, PODS, REPLICASETS, STATEFULSETS},
     store::TERMINATION,
+    workloads::controllers,
 };
 use crate::{
     api::{
@@ -39,7 +40,7 @@ impl State {
                 kind if kind == NODES => pool.nodes.values().map(json).collect(),
                 kind if kind == PODS => pods(pool, node),
                 kind if kind == BUDGETS => pool.budgets(NAMESPACE).iter().map(json).collect(),
-                _ => Vec::new(),
+                kind => controllers(pool, kind).collect(),
             }
         };
         self.pools.iter().flat_map(of).map(|known| self.shown(kind, known)).collect()
@@ -47,7 +48,7 @@ impl State {
 
     /// Whether the models no longer know it.
     pub fn is_gone(&self, key: &Key) -> bool {
-        let kinds = [NODEPOOLS, NODECLAIMS, NODES, PODS];
+        let kinds = [NODEPOOLS, NODECLAIMS, NODES, PODS, BUDGETS, DEPLOYMENTS, STATEFULSETS];
         kinds.into_iter().filter(|kind| key.is(kind)).all(|kind| self.pools.iter().all(|pool| known(pool, kind, key).is_none()))
     }
 
@@ -62,6 +63,9 @@ impl State {
         known["kind"] = json!(kind.kind);
         let whole = self.whole.get(&key);
         let mut object = whole.map_or_else(|| known.clone(), |whole| overlay(whole, known.clone()));
+        if [DEPLOYMENTS, REPLICASETS, STATEFULSETS].contains(&kind) && object["metadata"]["generation"].is_null() {
+            object["metadata"]["generation"] = json!(1);
+        }
         let held = [NODECLAIMS, NODES].contains(&kind) && object["metadata"]["finalizers"].is_null() && whole.is_none();
         if held {
             object["metadata"]["finalizers"] = json!([TERMINATION]);
@@ -107,6 +111,11 @@ impl State {
                     return Err(Answer::not_allowed());
                 };
                 pool.allow(name, u32::try_from(away).unwrap_or_default());
+            }
+            // The models know nothing else of a controller that could change.
+            kind if [DEPLOYMENTS, STATEFULSETS].contains(&kind) && patch["spec"]["replicas"].is_number() => {
+                let Some(replicas) = after["spec"]["replicas"].as_u64() else { return Err(Answer::not_allowed()) };
+                pool.scale(name, u32::try_from(replicas).unwrap_or(u32::MAX));
             }
             // The models make the others anew whenever they are read.
             _ => return Err(Answer::not_allowed()),
@@ -204,6 +213,7 @@ fn known(pool: &PoolWorld, kind: &Kind, key: &Key) -> Option<Value> {
         kind if kind == BUDGETS => {
             pool.budgets(&key.namespace).iter().find(|budget| budget.metadata.name.as_deref() == Some(name)).map(json)
         }
+        kind if key.namespace == NAMESPACE => controllers(pool, kind).find(|controller| controller["metadata"]["name"] == name),
         _ => None,
     }
 }

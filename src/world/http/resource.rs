@@ -33,6 +33,8 @@ const CORE: Kind = Kind {
 
 const CUSTOM: Kind = Kind { namespaced: false, custom: true, has_status: true, has_generation: true, ..CORE };
 
+const APPS: Kind = Kind { group: "apps", has_status: true, has_generation: true, ..CORE };
+
 /// Events as `events.k8s.io/v1` has them; the older API shows the same objects.
 pub(super) const EVENTS: &Kind = &KINDS[0];
 /// Events as the core group has them.
@@ -53,8 +55,15 @@ pub(super) const BUDGETS: &Kind = &KINDS[7];
 /// ResourceQuotas.
 pub(super) const QUOTAS: &Kind = &KINDS[8];
 
+/// Deployments.
+pub(super) const DEPLOYMENTS: &Kind = &KINDS[9];
+/// ReplicaSets.
+pub(super) const REPLICASETS: &Kind = &KINDS[10];
+/// StatefulSets.
+pub(super) const STATEFULSETS: &Kind = &KINDS[11];
+
 /// All of them.
-pub(super) static KINDS: [Kind; 11] = [
+pub(super) static KINDS: [Kind; 14] = [
     Kind {
         group: "events.k8s.io",
         plural: "events",
@@ -110,6 +119,9 @@ pub(super) static KINDS: [Kind; 11] = [
     Kind { group: "noderotation.io", version: "v1alpha1", plural: "rotationpolicies", kind: "RotationPolicy", ..CUSTOM },
     Kind { group: "policy", plural: "poddisruptionbudgets", kind: "PodDisruptionBudget", has_status: true, has_generation: true, ..CORE },
     Kind { plural: "resourcequotas", kind: "ResourceQuota", has_status: true, ..CORE },
+    Kind { plural: "deployments", kind: "Deployment", ..APPS },
+    Kind { plural: "replicasets", kind: "ReplicaSet", ..APPS },
+    Kind { plural: "statefulsets", kind: "StatefulSet", ..APPS },
     Kind { group: "coordination.k8s.io", plural: "leases", kind: "Lease", ..CORE },
     Kind { plural: "configmaps", kind: "ConfigMap", ..CORE },
 ];

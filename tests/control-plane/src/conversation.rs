@@ -8,6 +8,7 @@ use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
 
+mod controllers;
 mod lists;
 mod quotas;
 mod writes;
@@ -76,6 +77,7 @@ impl Conversation {
         conversation.forms().await;
         conversation.pods().await;
         conversation.quotas().await;
+        conversation.controllers().await;
         conversation.events().await;
         conversation.notes.join("\n") + "\n"
     }

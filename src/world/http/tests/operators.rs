@@ -5,11 +5,18 @@ use std::time::Duration;
 use http::{Method, Request};
 use serde_json::{Value, json};
 
-use super::fleet::{at, world};
-use crate::world::{
-    fleet::Model,
-    history::Event,
-    http::{Actor, World},
+use super::{
+    fleet::{at, run, world},
+    gate::Gate,
+    invariants::Invariants,
+};
+use crate::{
+    api::keys,
+    world::{
+        fleet::Model,
+        history::Event,
+        http::{Actor, World},
+    },
 };
 
 const POOL: &str = "/apis/karpenter.sh/v1/nodepools/web";
@@ -100,4 +107,55 @@ async fn a_pod_that_is_deleted_ends_in_its_grace_and_its_controller_makes_anothe
     assert_eq!((after.len(), going, after.contains(&before[0])), (before.len(), 0, false));
     assert_eq!(ask(&world, Method::DELETE, &path, Value::Null).await, Err(404));
     world.look(|pools| assert_eq!(pools[0].ready_pods()["web-shop"], (10, 10)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn controllers_are_listed_and_scaled() {
+    let world = small();
+    let path = "/apis/apps/v1/namespaces/default/deployments/web-shop";
+    let seen = async || {
+        let deployment = ask(&world, Method::GET, path, Value::Null).await.unwrap();
+        (deployment["spec"]["replicas"].clone(), deployment["status"]["readyReplicas"].clone())
+    };
+    assert_eq!(seen().await, (json!(10), json!(10)));
+    let sets = ask(&world, Method::GET, "/apis/apps/v1/replicasets", Value::Null).await.unwrap();
+    let pods = ask(&world, Method::GET, "/api/v1/namespaces/default/pods?limit=1", Value::Null).await.unwrap();
+    let (set, pod) = (&sets["items"][0]["metadata"], &pods["items"][0]["metadata"]);
+    assert_eq!((&pod["ownerReferences"][0]["uid"], &set["ownerReferences"][0]["name"]), (&set["uid"], &json!("web-shop")));
+    assert_eq!(ask(&world, Method::GET, "/apis/apps/v1/statefulsets", Value::Null).await.unwrap()["items"], json!([]));
+    for replicas in [13, 4, 0, 2] {
+        ask(&world, Method::PATCH, path, json!({"spec": {"replicas": replicas}})).await.unwrap();
+        tokio::time::sleep(Duration::from_secs(300)).await;
+        assert_eq!(seen().await, (json!(replicas), json!(replicas)));
+        let pods = ask(&world, Method::GET, "/api/v1/namespaces/default/pods", Value::Null).await.unwrap();
+        assert_eq!(pods["items"].as_array().unwrap().len(), replicas);
+    }
+    assert_eq!(ask(&world, Method::GET, path, Value::Null).await.unwrap()["metadata"]["generation"], 5);
+    assert_eq!(ask(&world, Method::PATCH, path, json!({"spec": {"paused": true}})).await, Err(405));
+}
+
+/// Pods that come while a placeholder keeps room for others take that room, and the rotation has to see it through.
+#[tokio::test(start_paused = true)]
+async fn a_workload_that_is_scaled_in_mid_rotation_does_no_harm() {
+    for (minutes, replicas) in [(0, 12), (0, 20), (1, 20), (2, 20), (0, 2), (1, 2)] {
+        let world = world(&["web"], 2, &Model::default(), 1, at("2026-12-02T02:05:00Z"));
+        let invariants = Invariants::in_trouble(&world);
+        let passes = Gate::open_to_all().client(invariants.door());
+        for minute in 0..50 {
+            run(passes.clone()).await.unwrap();
+            if minute == minutes {
+                world.look(|pools| assert!(pools[0].view.pools["web"].metadata.annotation(keys::ACTIVE_ROTATION).is_some()));
+                let path = "/apis/apps/v1/namespaces/default/deployments/web-shop";
+                ask(&world, Method::PATCH, path, json!({"spec": {"replicas": replicas}})).await.unwrap();
+            }
+            tokio::time::sleep(Duration::from_secs(60)).await;
+        }
+        let words = format!("{replicas} after {minutes} minutes");
+        invariants.assert(&words);
+        world.look(|pools| {
+            let told = |event| pools[0].history.iter().filter(|happening| happening.event == event).count();
+            assert!(told(Event::Completed) > 0, "{words}: {:?}", pools[0].history);
+            assert_eq!(pools[0].ready_pods()["web-shop"], (replicas, replicas), "{words}");
+        });
+    }
 }

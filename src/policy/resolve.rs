@@ -35,12 +35,12 @@ pub fn governance<'a>(policies: &'a BTreeMap<String, Policy>, labels: &BTreeMap<
 pub struct Resolver<'a> {
     /// By a label that a pool must have, to the policies that it is worth to look at.
     by_label: BTreeMap<Label<'a>, Vec<&'a Policy>>,
-    /// Those that ask for no certain label, the most specific first.
+    /// Those that ask for no label, the most specific first.
     others: Vec<&'a Policy>,
 }
 
-/// Key and value.
-type Label<'a> = (&'a str, &'a str);
+/// Key and value; any value, where there is none.
+type Label<'a> = (&'a str, Option<&'a str>);
 
 impl<'a> Resolver<'a> {
     /// Of these policies.
@@ -68,8 +68,10 @@ impl<'a> Resolver<'a> {
     pub fn governance(&self, labels: &BTreeMap<String, String>) -> Governance<'a> {
         let mut best = Best::default();
         for (key, value) in labels {
-            for policy in self.by_label.get(&(key.as_str(), value.as_str())).into_iter().flatten() {
-                best.consider(policy, labels);
+            for label in [(key.as_str(), Some(value.as_str())), (key.as_str(), None)] {
+                for policy in self.by_label.get(&label).into_iter().flatten() {
+                    best.consider(policy, labels);
+                }
             }
         }
         for policy in &self.others {
@@ -85,11 +87,17 @@ impl<'a> Resolver<'a> {
 
 /// Labels of which a pool needs one, for each part of the selector that names some.
 fn asked_for(selector: &Selector) -> Vec<Vec<Label<'_>>> {
-    let labels = selector.match_labels.iter().map(|(key, value)| vec![(key.as_str(), value.as_str())]);
-    let expressions = selector.match_expressions.iter().filter(|expression| expression.operator == Operator::In);
-    let expressions = expressions.map(|expression| {
-        let values: BTreeSet<&str> = expression.values.iter().map(String::as_str).collect();
-        values.into_iter().map(|value| (expression.key.as_str(), value)).collect()
+    let labels = selector.match_labels.iter().map(|(key, value)| vec![(key.as_str(), Some(value.as_str()))]);
+    let expressions = selector.match_expressions.iter().filter_map(|expression| {
+        let key = expression.key.as_str();
+        match expression.operator {
+            Operator::In => {
+                let values: BTreeSet<&str> = expression.values.iter().map(String::as_str).collect();
+                Some(values.into_iter().map(|value| (key, Some(value))).collect())
+            }
+            Operator::Exists => Some(vec![(key, None)]),
+            Operator::NotIn | Operator::DoesNotExist => None,
+        }
     });
     labels.chain(expressions).collect()
 }
@@ -230,6 +238,19 @@ mod tests {
         assert!(resolver.by_label.len() == 100 && resolver.by_label.values().all(|policies| policies.len() == 1));
         let labels = [("env", "prod"), ("team", "team-7"), ("zone", "b")].map(|(key, value)| (key.to_owned(), value.to_owned()));
         assert_eq!(resolver.governance(&labels.into()), Governance::Policy(&policies["team-7"]));
+    }
+
+    #[test]
+    fn a_key_alone_tells_policies_apart_too() {
+        let policies = policies(&[
+            ("api", json!({"matchExpressions": [{"key": "api", "operator": "Exists"}, {"key": "old", "operator": "DoesNotExist"}]})),
+            ("web", json!({"matchExpressions": [{"key": "web", "operator": "Exists"}]})),
+        ]);
+        let resolver = Resolver::of(&policies);
+        assert!(resolver.others.is_empty() && resolver.by_label.values().all(|policies| policies.len() == 1));
+        let governance = |key: &str| resolver.governance(&BTreeMap::from([(key.to_owned(), "any".to_owned())]));
+        assert_eq!(governance("web"), Governance::Policy(&policies["web"]));
+        assert_eq!(governance("old"), Governance::Ungoverned);
     }
 
     fn any_selector() -> impl Strategy<Value = Value> {

@@ -46,10 +46,10 @@ demo: ## Watch real Karpenter replace simulated Nodes, for about three minutes
 	@$(BUILT)/demo $(BUILT)/noderotation
 
 .PHONY: bench
-bench: ## Measure passes over 100 NodeClaims and a plan over 1,000, beside clients that only list; 2,000 policies; simulated months
+bench: ## Measure passes over 100 NodeClaims and a plan over 1,000, beside clients that only list; how deciding grows; simulated months
 	@tests/tools/build
 	@cargo bench --workspace --bench cost -- --sizes 100
-	@cargo bench --workspace --bench policies --bench plan --bench world
+	@cargo bench --workspace --bench growth --bench plan --bench world
 
 .PHONY: bench-cluster
 bench-cluster: ## Measure passes over 100, 1,000 and 5,000 NodeClaims with 50,000 Pods, and draw docs/cost.svg

@@ -52,9 +52,11 @@ bench: ## Measure passes over 100 NodeClaims and a plan over 1,000, beside clien
 	@cargo bench --workspace --bench growth --bench plan --bench world
 
 .PHONY: bench-cluster
-bench-cluster: ## Measure passes over 100, 1,000 and 5,000 NodeClaims with 50,000 Pods, and draw docs/cost.svg
+bench-cluster: ## Measure passes over 100, 1,000 and 5,000 NodeClaims with 50,000 Pods, plan and simulate, and draw the curves
 	@tests/tools/build
 	@cargo bench --workspace --bench cost -- --svg docs/cost.svg
+	@cargo bench --workspace --bench plan -- --svg docs/plan.svg
+	@cargo bench --workspace --bench world -- --svg docs/simulate.svg
 
 .PHONY: soak
 soak: ## Play SEEDS=2000 embedded worlds with faults and operators; SEED=N repeats one of them, with its log

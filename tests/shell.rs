@@ -4,8 +4,9 @@
 use std::{collections::BTreeSet, path::Path, time::Duration};
 
 use control_plane::{ControlPlane, Options, Pool};
+use k8s_openapi::api::core::v1::PodSpec;
 use noderotation::{
-    api::{events::Reason, keys},
+    api::{events::Reason, keys, pod::Pod},
     cluster::{Cluster, Failure},
     kube::{
         connect::{Target, connect},
@@ -234,7 +235,15 @@ fn placeholder(claim: &str) -> serde_json::Value {
 }
 
 fn create(pod: serde_json::Value, claim: &str) -> Effect {
-    Effect::CreatePlaceholder { pod: Box::new(serde_json::from_value(pod).unwrap()), claim: claim.into() }
+    // Security contexts are written and never read.
+    let whole: PodSpec = serde_json::from_value(pod["spec"].clone()).unwrap();
+    let mut pod: Pod = serde_json::from_value(pod).unwrap();
+    let spec = pod.spec.as_mut().unwrap();
+    spec.security_context = whole.security_context;
+    for (container, whole) in spec.containers.iter_mut().zip(whole.containers) {
+        container.security_context = whole.security_context;
+    }
+    Effect::CreatePlaceholder { pod: Box::new(pod), claim: claim.into() }
 }
 
 async fn rehearsed(session: &Session, effect: Effect) -> Answer {

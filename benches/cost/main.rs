@@ -5,7 +5,9 @@
 
 use std::{env, path::Path, process::ExitCode};
 
+#[path = "../chart.rs"]
 mod chart;
+mod curves;
 mod fleet;
 mod objects;
 mod process;

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use crate::{
-    Flags, chart,
+    Flags, curves,
     fleet::{Fleet, Mood},
     process::{Cost, cost},
     report,
@@ -70,7 +70,7 @@ pub async fn bench(flags: &Flags) -> ExitCode {
     let without_pods = stage.measure(Mood::Outside, flags.sizes[flags.sizes.len() - 1], 0).await;
     report::print(&without_pods);
     if let Some(file) = &flags.svg {
-        std::fs::write(file, chart::curves(&seen)).unwrap();
+        std::fs::write(file, curves::curves(&seen)).unwrap();
         println!("bench: the curves are in {file}");
     }
     report::verdict(&seen, &without_pods, env!("CARGO_BIN_EXE_noderotation"))

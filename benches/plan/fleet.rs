@@ -1,6 +1,8 @@
 //! NodePools, NodeClaims and Nodes as large as those of a cloud: every label, requirement and condition that Karpenter and
 //! a provider write, about 7 kB for each claim. Nobody runs them.
 
+use std::ops::Range;
+
 use control_plane::{ControlPlane, INSTANCE_TYPE, Pool};
 use futures::{StreamExt, stream};
 use k8s_openapi::api::core::v1::Node;
@@ -35,14 +37,14 @@ const NODE_LABELS: [(&str, &str); 18] = [
     ("topology.kubernetes.io/zone", "test-zone-a"),
 ];
 
-/// Makes pools with claims and Nodes.
-pub async fn make(plane: &ControlPlane, pools: usize, claims: usize) {
+/// Makes pools, where they are not there yet, with the claims of these numbers and their Nodes.
+pub async fn make(plane: &ControlPlane, pools: usize, claims: Range<usize>) {
     let names: Vec<String> = (0..pools).map(|number| format!("pool-{number}")).collect();
     for name in &names {
         let pool = Pool::new(name).expire_after("720h").termination_grace_period("1h");
         plane.apply_objects(&pool.objects()).await.unwrap();
     }
-    let claims = names.iter().flat_map(|pool| (0..claims).map(move |number| (pool.as_str(), format!("{pool}-{number:05}"))));
+    let claims = names.iter().flat_map(|pool| claims.clone().map(move |number| (pool.as_str(), format!("{pool}-{number:05}"))));
     stream::iter(claims).for_each_concurrent(AT_ONCE, async |(pool, name)| make_claim(plane, pool, &name).await).await;
 }
 

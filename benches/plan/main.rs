@@ -1,6 +1,7 @@
-//! What `noderotation plan` takes over a thousand NodeClaims on a real API server, from its start to its end, beside clients
+//! What `noderotation plan` takes over up to a thousand NodeClaims on a real API server, from its start to its end, beside clients
 //! that only fetch the NodeClaims: one that reads no byte of them, and `kubectl get --raw`. One run after the other, in
-//! turn, so that whatever else the machine does meets all of them. `make bench` runs it.
+//! turn, so that whatever else the machine does meets all of them. `make bench` runs it;
+//! `--svg FILE` draws the curves.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a benchmark ends where something unexpected happens")]
 
@@ -17,15 +18,18 @@ use kube::{
     config::{KubeConfigOptions, Kubeconfig},
 };
 
+#[path = "../chart.rs"]
+mod chart;
 mod fleet;
 
 const POOLS: usize = 10;
-const CLAIMS_PER_POOL: usize = 100;
+/// Growing: one cluster is filled further and further.
+const CLAIMS_PER_POOL: [usize; 3] = [25, 50, 100];
 /// Where they are.
 const CLAIMS: &str = "/apis/karpenter.sh/v1/nodeclaims";
 /// Runs of each, after one that warms up.
 const RUNS: usize = 21;
-/// What `plan` may take, as a multiple of the raw list.
+/// What `plan` may take over the most claims, as a multiple of the raw list.
 const AIM: f64 = 1.5;
 
 /// This program is the benchmark, and the client that only lists.
@@ -33,7 +37,8 @@ fn main() {
     let arguments: Vec<String> = env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["list", kubeconfig] => list(Path::new(kubeconfig)),
-        _ => bench(),
+        ["--svg", file, ..] => std::fs::write(file, drawn(&bench())).unwrap(),
+        _ => drop(bench()),
     }
 }
 
@@ -48,27 +53,55 @@ async fn list(kubeconfig: &Path) {
     println!("{}", text.len());
 }
 
+/// Medians over so many claims, in milliseconds: `plan` with none due, with all due, and the client that lists.
+struct Seen {
+    claims: usize,
+    idle: f64,
+    due: f64,
+    list: f64,
+}
+
+fn drawn(seen: &[Seen]) -> String {
+    let line = |of: fn(&Seen) -> f64| seen.iter().map(|seen| (seen.claims as f64, of(seen))).collect();
+    let lines = vec![
+        ("a client that lists", "#888888", line(|seen| seen.list)),
+        ("plan, none due", "#1f77b4", line(|seen| seen.idle)),
+        ("plan, all due", "#d62728", line(|seen| seen.due)),
+    ];
+    chart::curves("What plan costs, by the number of NodeClaims", &[("Wall time, ms", lines)])
+}
+
 #[tokio::main]
-async fn bench() {
+async fn bench() -> Vec<Seen> {
     println!("bench: starting a control plane");
     let plane = ControlPlane::start(Options::default()).await.unwrap();
     plane.stop_karpenter(); // its CRDs stay
     plane.apply_kustomization(&Path::new(env!("CARGO_MANIFEST_DIR")).join("kustomize/without-cronjob")).await.unwrap();
-    println!("bench: making {POOLS} NodePools with {CLAIMS_PER_POOL} NodeClaims and Nodes each");
-    fleet::make(&plane, POOLS, CLAIMS_PER_POOL).await;
+    let mut there = 0;
+    let mut seen = Vec::new();
+    for claims in CLAIMS_PER_POOL {
+        println!("\nbench: making {POOLS} NodePools with {claims} NodeClaims and Nodes each");
+        fleet::make(&plane, POOLS, there..claims).await;
+        there = claims;
+        seen.push(measure(&plane, POOLS * claims).await);
+    }
+    let ratio = seen.last().map_or(f64::INFINITY, |seen| seen.idle.max(seen.due) / seen.list);
+    println!("\nbench: {} {AIM} times the time of a client that only lists", if ratio <= AIM { "within" } else { "ABOVE" });
+    seen
+}
 
+async fn measure(plane: &ControlPlane, claims: usize) -> Seen {
     let kubeconfig = plane.kubeconfig().display().to_string();
     let this = env::current_exe().unwrap().display().to_string();
     let listed = Command::new(&this).args(["list", &kubeconfig]).output().unwrap();
     let bytes: usize = String::from_utf8(listed.stdout).unwrap().trim().parse().unwrap();
-    let claims = POOLS * CLAIMS_PER_POOL;
     println!("bench: {claims} NodeClaims, {:.1} kB each", bytes as f64 / claims as f64 / 1000.0);
 
     let plan = [env!("CARGO_BIN_EXE_noderotation"), "plan", "--kubeconfig", &kubeconfig];
     let list = [this.as_str(), "list", &kubeconfig];
     let kubectl = plane.kubectl().get_program().to_string_lossy().into_owned();
     let raw = [kubectl.as_str(), "--kubeconfig", &kubeconfig, "get", "--raw", CLAIMS];
-    let mut within = true;
+    let mut medians = Vec::new();
     for (what, age_threshold) in [("none of them due", "600h"), ("all of them due", "1s")] {
         plane.apply_objects(&[fleet::policy(age_threshold)]).await.unwrap();
         let [plans, lists, raws] = side_by_side([&plan, &list, &raw]);
@@ -77,9 +110,10 @@ async fn bench() {
             let ratio = plans.median().as_secs_f64() / times.median().as_secs_f64();
             println!("{name:20} {}   plan takes {ratio:.2} of it", times.told());
         }
-        within &= plans.median().as_secs_f64() <= AIM * lists.median().as_secs_f64();
+        medians.push([plans.median(), lists.median()].map(|time| time.as_secs_f64() * 1e3));
     }
-    println!("\nbench: {} {AIM} times the time of a client that only lists", if within { "within" } else { "ABOVE" });
+    let [[idle, list], [due, _]] = medians.try_into().unwrap();
+    Seen { claims, idle, due, list }
 }
 
 /// In order.

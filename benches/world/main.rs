@@ -1,6 +1,8 @@
 //! What a simulated year costs: how time grows with nodes and with days, and what it is spent on.
 //!
-//! `cargo bench --bench world -- [NODES DAYS]` measures one fleet; without arguments, the table.
+//! `cargo bench --bench world -- [NODES DAYS]` measures one fleet; without these, the table, and `--svg FILE` draws it.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a benchmark ends where something unexpected happens")]
 
 use std::{
     cell::RefCell,
@@ -29,20 +31,52 @@ use noderotation::{
 };
 use serde_json::json;
 
+#[path = "../chart.rs"]
+mod chart;
+
 const POOLS: usize = 10;
+/// Nodes and days that are measured.
+const FLEETS: [(usize, usize); 9] =
+    [(500, 365), (1000, 90), (1000, 180), (1000, 365), (2000, 365), (1000, 30), (2000, 30), (5000, 30), (10_000, 30)];
 
 fn main() {
-    let numbers: Vec<usize> = std::env::args().skip(1).filter_map(|word| word.parse().ok()).collect();
+    let typed: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
     println!("{:>7} {:>6} {:>10} {:>10} {:>14}", "nodes", "days", "seconds", "rotations", "us/rotation");
-    match numbers.as_slice() {
-        [nodes, days] => drop(measure(*nodes, *days, &Model::default())),
-        _ => {
-            for (nodes, days) in [(500, 365), (1000, 90), (1000, 180), (1000, 365), (2000, 365), (5000, 30), (10_000, 30)] {
-                measure(nodes, days, &Model::default());
-            }
-            troubled(1000, 90);
+    match typed.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        [] => drop(table()),
+        ["--svg", file] => {
+            std::fs::write(file, drawn(&table())).unwrap();
+            println!("bench: the curves are in {file}");
         }
+        [nodes, days] => drop(measure(nodes.parse().unwrap(), days.parse().unwrap(), &Model::default())),
+        other => panic!("{other:?}: there are NODES DAYS and --svg FILE"),
     }
+}
+
+/// Nodes, days and seconds.
+fn table() -> Vec<(usize, usize, f64)> {
+    let measured = FLEETS.map(|(nodes, days)| (nodes, days, measure(nodes, days, &Model::default())));
+    troubled(1000, 90);
+    measured.into()
+}
+
+fn drawn(measured: &[(usize, usize, f64)]) -> String {
+    let of = |wanted: &dyn Fn(usize, usize) -> Option<usize>| -> Vec<(f64, f64)> {
+        measured.iter().filter_map(|(nodes, days, seconds)| Some((wanted(*nodes, *days)? as f64, *seconds))).collect()
+    };
+    let by_days = of(&|nodes, days| (nodes == 1000).then_some(days));
+    let of_month = of(&|nodes, days| (days == 30).then_some(nodes));
+    let of_year = of(&|nodes, days| (days == 365).then_some(nodes));
+    let panels = [
+        ("Seconds over days", vec![("1,000 nodes", "#1f77b4", sorted(by_days))]),
+        ("Seconds over nodes", vec![("30 days", "#1f77b4", of_month), ("365 days", "#d62728", of_year)]),
+    ];
+    chart::curves("What a simulated history costs, by days and by nodes", &panels)
+}
+
+fn sorted(mut points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
+    points.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+    points
 }
 
 /// What it costs that things go wrong: one in ten Nodes never becomes Ready, a kubelet refuses one in ten placeholders, and in

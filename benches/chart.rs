@@ -7,6 +7,8 @@ const WIDTH: f64 = 300.0;
 const HEIGHT: f64 = 170.0;
 const LEFT: f64 = 60.0;
 const TOP: f64 = 46.0;
+/// From the middle of one label to that of the next, at least.
+const LABEL: f64 = 32.0;
 const STEP: (f64, f64) = (WIDTH + LEFT + 30.0, HEIGHT + TOP + 40.0);
 
 /// A line: its name, its colour and its points, from left to right.
@@ -51,8 +53,13 @@ fn panel(svg: &mut String, title: &str, lines: &[Line]) {
     let mut sizes: Vec<f64> = all().map(|(x, _)| *x).collect();
     sizes.sort_by(f64::total_cmp);
     sizes.dedup();
+    let mut free_from = f64::NEG_INFINITY;
     for size in sizes {
         let (x, y) = place(size, 0.0);
+        if x < free_from {
+            continue;
+        }
+        free_from = x + LABEL;
         let _ = writeln!(svg, r#"<text x="{x:.1}" y="{:.1}" text-anchor="middle">{size}</text>"#, y + 16.0);
     }
     for (index, (name, colour, points)) in lines.iter().enumerate() {

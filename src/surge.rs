@@ -25,7 +25,7 @@ pub use clamp::{BeyondBand, Limited, SurgeRequest};
 pub use headroom::{Doubt, Shortfall, doubts, headroom};
 pub use mutation::{disowned, mutated};
 pub use placeholder::{PlaceholderSettings, PlaceholderState, Waiting, claim_of, placeholder, placeholder_name, surge_for_label};
-pub use ready::{NotReady, came_after, induced, ready, reapable, reapable_unready};
+pub use ready::{NotReady, came_after, induced, ready, reapable, reapable_unready, untolerated};
 pub use requests::UnreadableQuantity;
 
 /// Why a pool's surge can't be computed. It harms that pool only.

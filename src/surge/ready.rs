@@ -110,11 +110,14 @@ fn closed(host: &Node, placeholder: Option<&Pod>) -> Option<String> {
     if host.spec.unschedulable {
         return Some("it is cordoned".into());
     }
+    untolerated(&host.spec.taints, placeholder).map(|taint| format!("it has the taint {}:{}", taint.key, taint.effect))
+}
+
+/// The first of these taints that keeps a Pod out.
+pub fn untolerated<'t>(taints: &'t [Taint], pod: Option<&Pod>) -> Option<&'t Taint> {
     let tolerations: Vec<&Toleration> =
-        placeholder.and_then(|pod| pod.spec.as_ref()).into_iter().flat_map(|spec| spec.tolerations.iter().flatten()).collect();
-    let keeps_out =
-        |taint: &&Taint| taint.effect != "PreferNoSchedule" && !tolerations.iter().any(|toleration| tolerates(toleration, taint));
-    host.spec.taints.iter().find(keeps_out).map(|taint| format!("it has the taint {}:{}", taint.key, taint.effect))
+        pod.and_then(|pod| pod.spec.as_ref()).into_iter().flat_map(|spec| spec.tolerations.iter().flatten()).collect();
+    taints.iter().find(|taint| taint.effect != "PreferNoSchedule" && !tolerations.iter().any(|toleration| tolerates(toleration, taint)))
 }
 
 /// As the scheduler matches them.

@@ -189,7 +189,7 @@ impl PoolWorld {
         let mut planned: Vec<Planned> = Vec::new();
         let largest = self.spec.instances.last().map(|size| allocatable(*size) - self.spec.daemons).unwrap_or_default();
         for id in wanted {
-            let Some(pod) = self.pods.get(&id) else { continue };
+            let Some(pod) = self.pods.get(&id).filter(|pod| pod.tolerates) else { continue };
             let fitting = self.hosts.iter().find(|(id, host)| {
                 let room = || host.free() - taken.get(id).copied().unwrap_or_default();
                 host.deleting.is_none()

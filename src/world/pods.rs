@@ -22,7 +22,7 @@ use crate::{
         pod::{Pod as Object, PodStatus},
         time::to_api,
     },
-    surge::placeholder::claim_of,
+    surge::{placeholder::claim_of, untolerated},
 };
 
 /// The namespace of the workloads.
@@ -68,6 +68,8 @@ pub(super) struct Pod {
     pub zone: Option<usize>,
     /// What its Node's labels must be.
     pub required: Vec<NodeSelectorRequirement>,
+    /// Whether it tolerates the taints of the pool's Nodes.
+    pub tolerates: bool,
     /// Hosts that it would rather not have.
     pub avoided: HashSet<String>,
 }
@@ -195,6 +197,7 @@ impl PoolWorld {
             phase: Phase::Pending,
             zone,
             required: Vec::new(),
+            tolerates: true,
             avoided: HashSet::new(),
         };
         let id = self.add_pod(pod);
@@ -421,6 +424,7 @@ impl PoolWorld {
             phase: Phase::Pending,
             zone: None,
             required: required.collect(),
+            tolerates: untolerated(&self.spec.pool.spec.template.spec.taints, Some(&object)).is_none(),
             avoided: avoided.flat_map(|term| term.values.unwrap_or_default()).collect(),
         };
         self.view.placeholders.insert(name.clone(), object);

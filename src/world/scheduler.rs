@@ -75,9 +75,9 @@ fn is_placeholder(pod: &Pod) -> bool {
     matches!(pod.owner, Owner::Placeholder(_))
 }
 
-/// Whether the labels and the zone of a Node are those that a Pod needs.
+/// Whether the labels, the zone and the taints of a Node are those that a Pod needs.
 pub(super) fn may_run(pod: &Pod, labels: &Labels, zone: usize) -> bool {
-    pod.zone.is_none_or(|wanted| wanted == zone) && pod.required.iter().all(|required| holds(required, labels))
+    pod.tolerates && pod.zone.is_none_or(|wanted| wanted == zone) && pod.required.iter().all(|required| holds(required, labels))
 }
 
 fn holds(required: &NodeSelectorRequirement, labels: &Labels) -> bool {

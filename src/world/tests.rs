@@ -89,6 +89,31 @@ fn a_month_rotates_everything_inside_the_windows() {
     assert!(count(&without.into_inner(), Event::Expired) > 6);
 }
 
+#[test]
+fn taints_keep_out_a_placeholder_that_tolerates_none_and_let_the_engines_in() {
+    let begin = at("2026-12-01T00:00:00Z");
+    let mut spec = spec(6, begin);
+    let taint = json!([{"key": "team", "value": "web", "effect": "NoSchedule"}]);
+    spec.pool.spec.template.spec.taints = serde_json::from_value(taint).unwrap();
+    let count = |world: &PoolWorld, event| world.history.iter().filter(|happening| happening.event == event).count();
+
+    let world = RefCell::new(PoolWorld::new(spec.clone(), &policies(), Arc::new(Model::default()), 1, begin));
+    let passes = Passes { config: config(), jump: true, outages: Vec::new(), calendar: Arc::default() };
+    run(&world, Some(&passes), later(begin, TimeDelta::days(30)));
+    let rotated = world.into_inner();
+    assert!(count(&rotated, Event::Completed) > 6);
+    assert_eq!(count(&rotated, Event::Failed), 0);
+
+    let mut world = PoolWorld::new(spec, &BTreeMap::new(), Arc::new(Model::default()), 1, begin);
+    let requests = json!({"requests": {"cpu": "100m"}});
+    let placeholder =
+        json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "pause", "image": "pause", "resources": requests}]}});
+    world.add_placeholder(serde_json::from_value(placeholder).unwrap());
+    world.advance(later(begin, TimeDelta::hours(1)));
+    assert_eq!(world.view.placeholders["p"].spec.as_ref().unwrap().node_name, None);
+    assert_eq!(count(&world, Event::Launched), 0);
+}
+
 /// A pool under no policy, whose Nodes Karpenter launches at once, and the first of its Nodes deleted a moment ago.
 fn deleted(nodes: usize, away: u32, limit: Option<&str>) -> PoolWorld {
     let begin = at("2026-12-01T00:00:00Z");

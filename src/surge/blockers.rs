@@ -8,11 +8,14 @@ use std::{
 
 use chrono::TimeDelta;
 use k8s_openapi::{
-    api::{core::v1::Toleration, policy::v1::PodDisruptionBudget},
+    api::{core::v1::Taint, policy::v1::PodDisruptionBudget},
     apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement},
 };
 
-use super::pods::{is_completed, is_daemonset, is_mirror, is_terminating, phase, pod_name};
+use super::{
+    pods::{is_completed, is_daemonset, is_mirror, is_terminating, phase, pod_name},
+    ready::untolerated,
+};
 use crate::api::{
     karpenter::{Condition, NodeClaim},
     keys,
@@ -104,15 +107,8 @@ fn is_stuck(pod: &Pod, now: Time) -> bool {
 
 /// Whether it tolerates `karpenter.sh/disrupted:NoSchedule` (which has no value).
 fn tolerates_disrupted(pod: &Pod) -> bool {
-    let is = |field: &Option<String>, wanted: &str| field.as_deref().unwrap_or_default() == wanted;
-    let tolerates = |toleration: &Toleration| {
-        let exists = is(&toleration.operator, "Exists");
-        let equal = is(&toleration.operator, "Equal") || is(&toleration.operator, "");
-        let by_key = is(&toleration.key, keys::DISRUPTED_TAINT) && (exists || (equal && is(&toleration.value, "")));
-        let by_all = is(&toleration.key, "") && exists;
-        (is(&toleration.effect, "") || is(&toleration.effect, "NoSchedule")) && (by_key || by_all)
-    };
-    pod.spec.iter().flat_map(|spec| spec.tolerations.iter().flatten()).any(tolerates)
+    let disrupted = Taint { key: keys::DISRUPTED_TAINT.into(), effect: "NoSchedule".into(), ..Taint::default() };
+    untolerated(&[disrupted], Some(pod)).is_none()
 }
 
 /// Everything that holds a Pod. One that is terminating has nothing else to wait for.

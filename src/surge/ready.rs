@@ -125,7 +125,8 @@ fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
     let text = |field: &Option<String>| field.clone().unwrap_or_default();
     let (key, effect, operator) = (text(&toleration.key), text(&toleration.effect), text(&toleration.operator));
     let by_key = key == taint.key || (key.is_empty() && operator == "Exists");
-    let by_value = operator == "Exists" || text(&toleration.value) == text(&taint.value);
+    let is_equal = matches!(operator.as_str(), "" | "Equal") && text(&toleration.value) == text(&taint.value);
+    let by_value = operator == "Exists" || is_equal;
     by_key && by_value && (effect.is_empty() || effect == taint.effect)
 }
 

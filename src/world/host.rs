@@ -52,9 +52,14 @@ impl Host {
         self.room - self.used
     }
 
+    /// Whether it may be planned with: it is neither cordoned nor being deleted.
+    pub fn is_open(&self) -> bool {
+        !self.cordoned && self.deleting.is_none()
+    }
+
     /// Whether the scheduler may use it.
     pub fn takes_pods(&self) -> bool {
-        self.stage == Stage::Ready && !self.cordoned && self.deleting.is_none()
+        self.stage == Stage::Ready && self.is_open()
     }
 }
 
@@ -62,7 +67,7 @@ impl Host {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Hosts {
     by_id: BTreeMap<u32, Host>,
-    /// Those that are neither cordoned nor leaving, by the cpu that is left.
+    /// Those that are open, by the cpu that is left.
     open: BTreeSet<(i64, Reverse<u32>)>,
     leaving: BTreeSet<u32>,
     /// The capacity of all, and of those that are leaving.
@@ -98,7 +103,7 @@ impl Hosts {
         self.leaving.iter().filter_map(|id| self.by_id.get(id))
     }
 
-    /// Those that are neither cordoned nor leaving and have so much cpu left: the one with the most first, then the oldest.
+    /// Those that are open and have so much cpu left: the one with the most first, then the oldest.
     pub fn open(&self, cpu: i64) -> impl Iterator<Item = (u32, &Host)> {
         let open = self.open.range((cpu, Reverse(u32::MAX))..).rev();
         open.filter_map(|(_, Reverse(id))| Some((*id, self.by_id.get(id)?)))
@@ -129,7 +134,8 @@ impl Hosts {
         if host.deleting.is_some() {
             self.sums.1 += host.capacity;
             self.leaving.insert(id);
-        } else if !host.cordoned {
+        }
+        if host.is_open() {
             self.open.insert((host.free().cpu, Reverse(id)));
         }
     }

@@ -192,11 +192,7 @@ impl PoolWorld {
             let Some(pod) = self.pods.get(&id).filter(|pod| pod.tolerates) else { continue };
             let fitting = self.hosts.iter().find(|(id, host)| {
                 let room = || host.free() - taken.get(id).copied().unwrap_or_default();
-                host.deleting.is_none()
-                    && !host.cordoned
-                    && pod.request.fits(room())
-                    && !pod.avoided.contains(&host.node)
-                    && may_run(pod, &host.labels, host.zone)
+                host.is_open() && pod.request.fits(room()) && !pod.avoided.contains(&host.node) && may_run(pod, &host.labels, host.zone)
             });
             if let Some((host, _)) = fitting {
                 *taken.entry(host).or_default() += pod.request;

@@ -82,9 +82,7 @@ pub fn run(world: &RefCell<PoolWorld>, passes: Option<&Passes>, until: Time) {
     loop {
         let (now, due) = {
             let mut world = world.borrow_mut();
-            if world.take_changed() {
-                wake = Some(wake.map_or(world.now, |wake| wake.min(world.now)));
-            }
+            wake = woken(&mut world, wake);
             (world.now, world.next_due())
         };
         let pass = wake.map(|wake| passes.next(begin, wake.max(now)));
@@ -92,10 +90,8 @@ pub fn run(world: &RefCell<PoolWorld>, passes: Option<&Passes>, until: Time) {
         world.borrow_mut().advance(next);
         if pass == Some(next) {
             let by_time = pass_once(world, passes);
-            // The next pass is a tick away at the earliest, and wanted where something has been written.
-            let soonest = later(next, TimeDelta::seconds(1));
-            let at_once = world.borrow_mut().take_changed() || !passes.jump;
-            wake = if at_once { Some(soonest) } else { by_time.map(|wake| wake.max(soonest)) };
+            let wrote = world.borrow_mut().take_changed();
+            wake = passes.after(next, wrote, by_time);
         }
     }
     world.borrow_mut().advance(until);
@@ -112,6 +108,18 @@ impl Passes {
         }
         next
     }
+
+    /// From when on a pass could do something again, after one at `now`: a tick later at the earliest, and `at_once` where
+    /// it has written something.
+    fn after(&self, now: Time, at_once: bool, by_time: Option<Time>) -> Option<Time> {
+        let soonest = later(now, TimeDelta::seconds(1));
+        if at_once || !self.jump { Some(soonest) } else { by_time.map(|wake| wake.max(soonest)) }
+    }
+}
+
+/// From when on a pass could do something: `wake`, or now where something has changed.
+fn woken(world: &mut PoolWorld, wake: Option<Time>) -> Option<Time> {
+    if world.take_changed() { Some(wake.map_or(world.now, |wake| wake.min(world.now))) } else { wake }
 }
 
 /// The first moment that is a whole number of cadences (in whole seconds) after the beginning, and not before `moment`.

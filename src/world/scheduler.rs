@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::NodeSelectorRequirement;
 
 use super::{
-    host::Labels,
+    host::{Host, Labels},
     pods::{Owner, Phase, Pod},
     pool::PoolWorld,
 };
@@ -37,11 +37,9 @@ impl PoolWorld {
     /// The Node with the most room that takes the Pod: one that it would rather not have only where there is no other.
     pub(super) fn best_host(&self, id: u32) -> Option<u32> {
         let pod = self.pods.get(&id)?;
-        let open = self.hosts.open(pod.request.cpu);
-        let fitting =
-            || open.filter(|(_, host)| host.takes_pods() && pod.request.fits(host.free()) && may_run(pod, &host.labels, host.zone));
+        let fitting = self.hosts.open(pod.request.cpu).filter(|(_, host)| is_room(host, pod));
         let mut avoided = None;
-        for (id, host) in fitting() {
+        for (id, host) in fitting {
             if !pod.avoided.contains(&host.node) {
                 return Some(id);
             }
@@ -53,7 +51,7 @@ impl PoolWorld {
     /// Whether a Pod could be given to this Node.
     pub(super) fn is_room_on(&self, host: u32, id: u32) -> bool {
         let (Some(pod), Some(host)) = (self.pods.get(&id), self.hosts.get(host)) else { return false };
-        host.takes_pods() && pod.request.fits(host.free()) && may_run(pod, &host.labels, host.zone)
+        is_room(host, pod)
     }
 
     /// Ends a placeholder whose room a Pod needs.
@@ -73,6 +71,10 @@ impl PoolWorld {
 
 fn is_placeholder(pod: &Pod) -> bool {
     matches!(pod.owner, Owner::Placeholder(_))
+}
+
+fn is_room(host: &Host, pod: &Pod) -> bool {
+    host.takes_pods() && pod.request.fits(host.free()) && may_run(pod, &host.labels, host.zone)
 }
 
 /// Whether the labels, the zone and the taints of a Node are those that a Pod needs.

@@ -8,14 +8,9 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
-use chrono::TimeDelta;
-
-use super::{Passes, carry_out, decided};
+use super::{Passes, carry_out, decided, woken};
 use crate::{
-    api::{
-        keys,
-        time::{Time, later},
-    },
+    api::{keys, time::Time},
     rotation::{
         decide::{Decision, grant},
         step::Step,
@@ -83,9 +78,7 @@ impl Fleet<'_> {
     fn plan(&mut self, index: usize) {
         let pool = &mut self.pools[index];
         let mut world = pool.world.borrow_mut();
-        if world.take_changed() {
-            pool.wake = Some(pool.wake.map_or(world.now, |wake| wake.min(world.now)));
-        }
+        pool.wake = woken(&mut world, pool.wake);
         pool.pass = pool.wake.map(|wake| self.passes.next(self.begin, wake.max(world.now)));
         pool.next = [world.next_due(), pool.pass].into_iter().flatten().min();
         self.agenda.extend(pool.next.map(|next| (next, index)));
@@ -121,7 +114,6 @@ impl Fleet<'_> {
         let decisions: Vec<(usize, Decision)> = due.iter().map(|index| (*index, self.decide(*index, now, &mut steps))).collect();
         let starting: BTreeSet<String> = steps.iter().filter(|(_, step)| step.starts.is_some()).map(|(pool, _)| pool.clone()).collect();
         grant(&mut steps, self.in_flight.len(), &self.passes.config);
-        let soonest = later(now, TimeDelta::seconds(1));
         for (index, mut decision) in decisions {
             let world = self.pools[index].world;
             let step = steps.remove_entry(&world.borrow().name);
@@ -130,8 +122,8 @@ impl Fleet<'_> {
             decision.steps.extend(step);
             let by_time = carry_out(world, decision);
             // Who was passed over has yet to be told what it waits for.
-            let at_once = world.borrow_mut().take_changed() || is_passed_over || !self.passes.jump;
-            self.pools[index].wake = if at_once { Some(soonest) } else { by_time.map(|wake| wake.max(soonest)) };
+            let at_once = world.borrow_mut().take_changed() || is_passed_over;
+            self.pools[index].wake = self.passes.after(now, at_once, by_time);
             if is_held {
                 self.held.insert(index);
             } else {

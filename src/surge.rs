@@ -1,11 +1,10 @@
 //! The surge (§6): how much room a node's Pods need, what Karpenter plans with, and the placeholder Pod that makes it
 //! bring that room; whether it came; and what keeps an old node from draining.
 
-use crate::api::pod::Pod;
-
 use crate::api::{
     karpenter::{Node, NodeClaim, NodePool},
     keys,
+    pod::Pod,
     quantity::Resources,
 };
 

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use crate::api::pod::Pod;
 use serde::de::DeserializeOwned;
 
 use super::{
@@ -16,6 +15,7 @@ use crate::{
         json,
         karpenter::{Node, NodeClaim, NodePool},
         keys,
+        pod::Pod,
     },
     cluster::Failure,
     policy::{Policy, read},

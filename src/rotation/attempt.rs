@@ -3,8 +3,6 @@
 
 use std::collections::BTreeSet;
 
-use crate::api::pod::Pod;
-
 use super::{
     effect::Effect,
     notice::{Notice, Regarding},
@@ -17,6 +15,7 @@ use crate::{
     api::{
         events::Reason,
         karpenter::{Node, NodeClaim},
+        pod::Pod,
     },
     policy::Policy,
     surge::{self, BeyondBand, Doubt, Dropped, Limited, Reservation, SurgeError, SurgeRequest},

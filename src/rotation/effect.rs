@@ -3,13 +3,13 @@
 
 use std::{collections::BTreeSet, fmt};
 
-use crate::api::pod::Pod;
 use chrono::TimeDelta;
 use serde_json::Value;
 
 use super::state::State;
 use crate::api::{
     karpenter::{Node, NodeClaim, NodePool},
+    pod::Pod,
     time::Time,
 };
 

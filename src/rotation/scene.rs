@@ -5,7 +5,6 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
-use crate::api::pod::Pod;
 use chrono::TimeDelta;
 
 use super::{
@@ -18,6 +17,7 @@ use crate::{
         karpenter::{NodeClaim, NodePool},
         keys,
         meta::Stamp,
+        pod::Pod,
         time::{Time, later},
     },
     candidates::{Census, Rules},

@@ -3,10 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::api::pod::Pod;
-
 use super::requests::effective_requests;
-use crate::api::{karpenter::pod_meta, keys};
+use crate::api::{karpenter::pod_meta, keys, pod::Pod};
 
 /// What the API server made of where the placeholder may go, and of its effective requests, with both numbers; `None` where
 /// it left them alone.

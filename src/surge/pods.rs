@@ -1,8 +1,6 @@
 //! What kind of Pod a Pod is, told as Karpenter tells it.
 
-use crate::api::pod::Pod;
-
-use crate::api::keys;
+use crate::api::{keys, pod::Pod};
 
 /// Set by the kubelet on the copy of a static Pod.
 const MIRROR_ANNOTATION: &str = "kubernetes.io/config.mirror";

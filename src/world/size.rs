@@ -2,11 +2,10 @@
 
 use std::ops::{Add, AddAssign, Sub, SubAssign};
 
-use crate::api::pod::Pod;
 use serde_json::json;
 
 use crate::{
-    api::{karpenter::RawResources, quantity::Resources},
+    api::{karpenter::RawResources, pod::Pod, quantity::Resources},
     surge::requests::effective_requests,
 };
 

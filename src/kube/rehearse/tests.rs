@@ -1,11 +1,10 @@
 use std::collections::BTreeSet;
 
-use crate::api::pod::Pod;
 use serde_json::json;
 
 use super::*;
 use crate::{
-    api::keys,
+    api::{keys, pod::Pod},
     cluster::Cluster,
     kube::fake::{Fake, Fault, Store, at, refuse},
     rotation::{effect::Fresh, state::State},

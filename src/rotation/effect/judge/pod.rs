@@ -1,10 +1,8 @@
 //! Writes on a placeholder Pod.
 
-use crate::api::pod::Pod;
-
 use super::{Verdict, misdirected};
 use crate::{
-    api::{karpenter::pod_meta, keys},
+    api::{karpenter::pod_meta, keys, pod::Pod},
     rotation::effect::Effect,
 };
 

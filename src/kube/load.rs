@@ -25,7 +25,8 @@ use crate::{
 /// Reads the View of the pass whose placeholders are in this namespace.
 ///
 /// # Errors
-/// [`Failure`] when a list can't be read; an object that can't be read is in `view.unreadable`.
+/// [`Failure`] of the first list that can't be read, in the order in which preflight asks, whichever answer came first:
+/// the same trouble is told in the same words in every pass. An object that can't be read is in `view.unreadable`.
 pub async fn load(api: &Api, namespace: &str) -> Result<View, Failure> {
     let policies = List::of("RotationPolicy", POLICIES);
     let pools = List::of("NodePool", NODEPOOLS);
@@ -34,13 +35,15 @@ pub async fn load(api: &Api, namespace: &str) -> Result<View, Failure> {
     let marked = List::of("Node", NODES).labelled(format!("{}=true", keys::MARKED)).metadata();
     let slimmer = Slimmer::default();
     let claim = |raw: &[u8]| one_of_many::<NodeClaim>(raw).map(|claim| slimmer.slim(claim));
-    let (policies, pools, claims, placeholders, marked) = futures::try_join!(
+    let (policies, pools, claims, placeholders, marked) = futures::join!(
         policies.read(api, policy),
         pools.read(api, one_of_many::<NodePool>),
         claims.read(api, claim),
         placeholders.read(api, item::<Pod>),
         marked.read(api, one_of_many::<Node>),
-    )?;
+    );
+    let (pools, claims, policies) = (pools?, claims?, policies?);
+    let (placeholders, marked) = (placeholders?, marked?);
     let mut unreadable = Vec::new();
     Ok(View {
         policies: by_name(policies, &mut unreadable, |policy| policy.name.clone()),

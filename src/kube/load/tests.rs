@@ -198,3 +198,18 @@ async fn a_list_that_fails_a_little_is_read_and_one_that_is_refused_is_named() {
     let failure = List::of("Node", NODES).read(session.api(), item::<Node>).await.unwrap_err();
     assert_eq!(failure.to_string(), "list Nodes: HTTP 403: nodes is forbidden: cannot list");
 }
+
+#[tokio::test(start_paused = true)]
+async fn of_several_lists_that_are_refused_the_same_one_is_named_whichever_answer_comes_first() {
+    for first in [NODEPOOLS, NODECLAIMS, POLICIES] {
+        let refused = tower::service_fn(move |request: http::Request<kube::client::Body>| async move {
+            let wait = if request.uri().path() == first { 0 } else { 1 };
+            tokio::time::sleep(std::time::Duration::from_secs(wait)).await;
+            let answer = http::Response::builder().status(404).body(kube::client::Body::from(b"404 page not found".to_vec()));
+            Ok::<_, std::io::Error>(answer.unwrap())
+        });
+        let api = Api::new(kube::Client::new(refused, "default"), std::time::Duration::from_secs(50), crate::kube::stop::Stop::never());
+        let words = "the API server does not serve nodepools.karpenter.sh/v1: is Karpenter v1 installed? (it says: 404 page not found)";
+        assert_eq!(load(&api, "default").await.unwrap_err(), Failure::Preflight(words.into()), "{first} answers first");
+    }
+}

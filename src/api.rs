@@ -10,6 +10,7 @@ pub mod pod;
 pub mod quantity;
 #[cfg(test)]
 mod rotation_policy;
+pub mod shared;
 pub mod time;
 pub mod zone;
 

@@ -13,6 +13,7 @@ use crate::{
     api::{
         karpenter::{Node, NodeClaim, NodePool},
         pod::Pod,
+        shared::Shared,
     },
     policy::Policy,
     rotation::effect::{Effect, Fresh, Target},
@@ -28,7 +29,7 @@ pub struct View {
     /// All NodeClaims, by name.
     pub claims: BTreeMap<String, NodeClaim>,
     /// Our placeholder Pods (by label, in our namespace), by name.
-    pub placeholders: BTreeMap<String, Pod>,
+    pub placeholders: BTreeMap<String, Shared<Pod>>,
     /// Metadata of the Nodes that carry [`crate::api::keys::MARKED`], by name.
     pub marked: BTreeMap<String, Node>,
     /// Objects that could not be read.

@@ -243,7 +243,7 @@ fn create(pod: serde_json::Value, claim: &str) -> Effect {
     for (container, whole) in spec.containers.iter_mut().zip(whole.containers) {
         container.security_context = whole.security_context;
     }
-    Effect::CreatePlaceholder { pod: Box::new(pod), claim: claim.into() }
+    Effect::CreatePlaceholder { pod: pod.into(), claim: claim.into() }
 }
 
 async fn rehearsed(session: &Session, effect: Effect) -> Answer {

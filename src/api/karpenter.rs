@@ -2,7 +2,7 @@
 //! they are written by merge patches of single keys, so unknown fields survive. Quantities stay raw JSON until
 //! they are needed: in Karpenter's CRDs they may be numbers, and one that can't be read must harm nothing else.
 
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::{collections::BTreeMap, fmt};
 
 use k8s_openapi::api::core::v1::Taint;
 use serde::{
@@ -15,6 +15,7 @@ use super::{
     keys,
     meta::Meta,
     pod::Pod,
+    shared::Shared,
     time::{Time, later, parse_duration},
 };
 
@@ -28,9 +29,9 @@ pub struct NodePool {
     /// Its metadata.
     pub metadata: Meta,
     /// What it wants.
-    pub spec: NodePoolSpec,
+    pub spec: Shared<NodePoolSpec>,
     /// What it has.
-    pub status: NodePoolStatus,
+    pub status: Shared<NodePoolStatus>,
 }
 
 /// A NodePool's spec.
@@ -54,7 +55,7 @@ pub struct NodeClaimTemplate {
     /// Labels and annotations of the claims.
     pub metadata: TemplateMeta,
     /// Their spec.
-    pub spec: NodeClaimSpec,
+    pub spec: Shared<NodeClaimSpec>,
 }
 
 /// The metadata of a template.
@@ -62,9 +63,9 @@ pub struct NodeClaimTemplate {
 #[serde(default)]
 pub struct TemplateMeta {
     /// Labels for the claims and their Nodes.
-    pub labels: BTreeMap<String, String>,
+    pub labels: Shared<BTreeMap<String, String>>,
     /// Annotations for the claims and their Nodes.
-    pub annotations: BTreeMap<String, String>,
+    pub annotations: Shared<BTreeMap<String, String>>,
 }
 
 /// A NodeClaim's spec, and that of a NodePool's template.
@@ -78,8 +79,7 @@ pub struct NodeClaimSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub termination_grace_period: Option<String>,
     /// What the instance must be. Shared, for many claims of a pool have the same.
-    #[serde(serialize_with = "shared::write", deserialize_with = "shared::read")]
-    pub requirements: Arc<Vec<Requirement>>,
+    pub requirements: Shared<Vec<Requirement>>,
     /// Taints of the Node.
     pub taints: Vec<Taint>,
 }
@@ -112,9 +112,9 @@ pub struct NodeClaim {
     pub metadata: Meta,
     /// What it wants.
     #[serde(deserialize_with = "claim_spec")]
-    pub spec: NodeClaimSpec,
+    pub spec: Shared<NodeClaimSpec>,
     /// What it is.
-    pub status: NodeClaimStatus,
+    pub status: Shared<NodeClaimStatus>,
 }
 
 /// More values than this are no choice that a replacement could be asked to repeat, and aren't read: a claim lists every
@@ -122,7 +122,7 @@ pub struct NodeClaim {
 const CHOICES: usize = 16;
 
 /// A claim's spec, without the requirements that leave too much open.
-fn claim_spec<'de, D: Deserializer<'de>>(deserializer: D) -> Result<NodeClaimSpec, D::Error> {
+fn claim_spec<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Shared<NodeClaimSpec>, D::Error> {
     #[derive(Default, Deserialize)]
     #[serde(rename_all = "camelCase", default)]
     struct Spec {
@@ -141,7 +141,7 @@ fn claim_spec<'de, D: Deserializer<'de>>(deserializer: D) -> Result<NodeClaimSpe
     let Spec { expire_after, termination_grace_period, requirements, taints } = Spec::deserialize(deserializer)?;
     let narrow = requirements.into_iter().filter(|requirement| !requirement.values.too_many);
     let read = |Narrow { key, operator, values }| Requirement { key, operator, values: values.values };
-    Ok(NodeClaimSpec { expire_after, termination_grace_period, requirements: Arc::new(narrow.map(read).collect()), taints })
+    Ok(NodeClaimSpec { expire_after, termination_grace_period, requirements: narrow.map(read).collect(), taints }.into())
 }
 
 /// Values, unless they are too many.
@@ -188,26 +188,9 @@ pub struct NodeClaimStatus {
     /// `Launched`, `Registered`, `Initialized`, `Ready`, `Drained`, `VolumesDetached`, …
     pub conditions: Vec<Condition>,
     /// What the instance has, as Karpenter plans with it. Shared, for a pool has few types of instances.
-    #[serde(serialize_with = "shared::write", deserialize_with = "shared::read")]
-    pub capacity: Arc<RawResources>,
+    pub capacity: Shared<RawResources>,
     /// What Pods may use of it, as Karpenter plans with it; likewise.
-    #[serde(serialize_with = "shared::write", deserialize_with = "shared::read")]
-    pub allocatable: Arc<RawResources>,
-}
-
-/// What is shared is written and read as if it were not.
-mod shared {
-    use std::sync::Arc;
-
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    pub fn write<T: Serialize, S: Serializer>(value: &Arc<T>, serializer: S) -> Result<S::Ok, S::Error> {
-        T::serialize(value, serializer)
-    }
-
-    pub fn read<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<T>, D::Error> {
-        T::deserialize(deserializer).map(Arc::new)
-    }
+    pub allocatable: Shared<RawResources>,
 }
 
 /// A condition of a NodeClaim or a Node.
@@ -237,7 +220,7 @@ pub struct Node {
     /// Its spec.
     pub spec: NodeSpec,
     /// Its status.
-    pub status: NodeStatus,
+    pub status: Shared<NodeStatus>,
 }
 
 /// A Node's spec.
@@ -321,8 +304,8 @@ pub fn pod_meta(pod: &Pod) -> Meta {
         generation: meta.generation,
         creation_timestamp: meta.creation_timestamp.as_ref().map(super::time::from_api),
         deletion_timestamp: meta.deletion_timestamp.as_ref().map(super::time::from_api),
-        labels: meta.labels.clone().unwrap_or_default(),
-        annotations: meta.annotations.clone().unwrap_or_default(),
+        labels: meta.labels.clone().unwrap_or_default().into(),
+        annotations: meta.annotations.clone().unwrap_or_default().into(),
     }
 }
 

@@ -6,6 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{
     keys,
+    shared::Shared,
     time::{Time, parse_annotation},
 };
 
@@ -32,14 +33,18 @@ pub struct Meta {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deletion_timestamp: Option<Time>,
     /// Its labels.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "null_is_empty")]
-    pub labels: BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "is_empty", deserialize_with = "null_is_empty")]
+    pub labels: Shared<BTreeMap<String, String>>,
     /// Its annotations.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "null_is_empty")]
-    pub annotations: BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "is_empty", deserialize_with = "null_is_empty")]
+    pub annotations: Shared<BTreeMap<String, String>>,
 }
 
-fn null_is_empty<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, String>, D::Error> {
+fn is_empty(list: &BTreeMap<String, String>) -> bool {
+    list.is_empty()
+}
+
+fn null_is_empty<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Shared<BTreeMap<String, String>>, D::Error> {
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 

@@ -16,6 +16,7 @@ use crate::{
         karpenter::{Node, NodeClaim, NodePool},
         keys,
         pod::Pod,
+        shared::Shared,
     },
     cluster::Failure,
     policy::{Policy, read},
@@ -39,7 +40,7 @@ pub async fn load(api: &Api, namespace: &str) -> Result<View, Failure> {
         policies.read(api, policy),
         pools.read(api, one_of_many::<NodePool>),
         claims.read(api, claim),
-        placeholders.read(api, item::<Pod>),
+        placeholders.read(api, item::<Shared<Pod>>),
         marked.read(api, one_of_many::<Node>),
     );
     let (pools, claims, policies) = (pools?, claims?, policies?);
@@ -49,7 +50,7 @@ pub async fn load(api: &Api, namespace: &str) -> Result<View, Failure> {
         policies: by_name(policies, &mut unreadable, |policy| policy.name.clone()),
         pools: by_name(pools, &mut unreadable, |pool| pool.metadata.name.clone()),
         claims: by_name(claims, &mut unreadable, |claim| claim.metadata.name.clone()),
-        placeholders: by_name(placeholders, &mut unreadable, |pod| pod.metadata.name.clone().unwrap_or_default()),
+        placeholders: by_name(placeholders, &mut unreadable, |pod: &Shared<Pod>| pod.metadata.name.clone().unwrap_or_default()),
         marked: by_name(marked, &mut unreadable, |node| node.metadata.name.clone()),
         unreadable,
         ..View::default()

@@ -32,7 +32,7 @@ pub fn known(view: &View, effect: &Effect) -> Option<Option<Fresh>> {
         Kind::NodePool => None,
         Kind::NodeClaim => view.claims.get(name).map(|claim| Some(Fresh::NodeClaim(Box::new(claim.clone())))),
         Kind::Node => view.facts.nodes.get(name)?.as_ref().map(|node| Some(Fresh::Node(Box::new(node.clone())))),
-        Kind::Pod => Some(view.placeholders.get(name).map(|pod| Fresh::Pod(Box::new(pod.clone())))),
+        Kind::Pod => Some(view.placeholders.get(name).map(|pod| Fresh::Pod(pod.clone()))),
     }
 }
 

@@ -1,9 +1,13 @@
 //! What the View keeps of the NodeClaims of a list. There are thousands, each of several kilobytes, and a pass uses a few
 //! fields of them; what all claims of a pool have alike is kept once.
 
-use std::{cell::RefCell, sync::Arc};
+use std::{cell::RefCell, collections::BTreeMap};
 
-use crate::api::{karpenter::NodeClaim, keys};
+use crate::api::{
+    karpenter::{NodeClaim, RawResources, Requirement},
+    keys,
+    shared::Shared,
+};
 
 /// The conditions that matter while a claim isn't being deleted.
 const CONDITIONS: [&str; 3] = ["Ready", "Registered", "Initialized"];
@@ -13,8 +17,11 @@ const REMEMBERED: usize = 64;
 /// Slims claims, one after the other.
 #[derive(Debug, Default)]
 pub struct Slimmer {
-    requirements: Alike<Vec<crate::api::karpenter::Requirement>>,
-    resources: Alike<crate::api::karpenter::RawResources>,
+    labels: Alike<BTreeMap<String, String>>,
+    /// No annotations.
+    none: Shared<BTreeMap<String, String>>,
+    requirements: Alike<Vec<Requirement>>,
+    resources: Alike<RawResources>,
 }
 
 impl Slimmer {
@@ -28,6 +35,10 @@ impl Slimmer {
             claim.status.conditions.retain(|condition| CONDITIONS.contains(&condition.kind.as_str()));
         }
         claim.status.conditions.shrink_to_fit();
+        self.labels.share(&mut claim.metadata.labels);
+        if claim.metadata.annotations.is_empty() {
+            claim.metadata.annotations = self.none.clone();
+        }
         self.requirements.share(&mut claim.spec.requirements);
         self.resources.share(&mut claim.status.capacity);
         self.resources.share(&mut claim.status.allocatable);
@@ -37,7 +48,7 @@ impl Slimmer {
 
 /// Values that have come lately, the latest first.
 #[derive(Debug)]
-struct Alike<T>(RefCell<Vec<Arc<T>>>);
+struct Alike<T>(RefCell<Vec<Shared<T>>>);
 
 impl<T> Default for Alike<T> {
     fn default() -> Self {
@@ -46,16 +57,16 @@ impl<T> Default for Alike<T> {
 }
 
 impl<T: PartialEq> Alike<T> {
-    fn share(&self, value: &mut Arc<T>) {
+    fn share(&self, value: &mut Shared<T>) {
         let mut known = self.0.borrow_mut();
         match known.iter().position(|known| known == value) {
             Some(at) => {
                 known[..=at].rotate_right(1);
-                *value = Arc::clone(&known[0]);
+                *value = known[0].clone();
             }
             None => {
                 known.truncate(REMEMBERED - 1);
-                known.insert(0, Arc::clone(value));
+                known.insert(0, value.clone());
             }
         }
     }
@@ -90,11 +101,11 @@ mod tests {
         let slim = [("a", "8"), ("b", "16"), ("c", "8")].map(|(name, cpu)| slimmer.slim(claim(name, cpu, annotations.clone())));
         let [a, b, c] = &slim;
         assert_eq!((a.pool(), a.metadata.labels.len()), (Some("web"), 1));
-        assert_eq!(a.metadata.annotations, [("noderotation.io/state".to_owned(), "pending".to_owned())].into());
+        assert_eq!(a.metadata.annotations, BTreeMap::from([("noderotation.io/state".to_owned(), "pending".to_owned())]).into());
         assert_eq!(a.status.conditions.iter().map(|one| one.kind.as_str()).collect::<Vec<_>>(), ["Registered", "Initialized", "Ready"]);
         assert_eq!(b.status.capacity["cpu"], "16");
-        assert!(Arc::ptr_eq(&a.status.capacity, &c.status.capacity) && !Arc::ptr_eq(&a.status.capacity, &b.status.capacity));
-        assert!(Arc::ptr_eq(&a.spec.requirements, &b.spec.requirements));
+        assert!(a.status.capacity.is_same(&c.status.capacity) && !a.status.capacity.is_same(&b.status.capacity));
+        assert!(a.spec.requirements.is_same(&b.spec.requirements) && a.metadata.labels.is_same(&b.metadata.labels));
     }
 
     #[test]

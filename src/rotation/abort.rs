@@ -15,7 +15,7 @@ use super::{
     sweep::sweep,
 };
 use crate::{
-    api::{karpenter::NodeClaim, keys, time::Time},
+    api::{karpenter::NodeClaim, time::Time},
     policy::resolve::governance,
     schedule::window::Schedule,
     view::{Missing, View},
@@ -31,16 +31,11 @@ pub fn abort(view: &View, now: Time, config: &Config, pool: &str) -> Result<Resu
     let policy = used(&governance);
     let schedule = Arc::new(policy.map(|policy| Schedule::under(&policy.settings, now)).unwrap_or_default());
     let mut memory = Memory::default();
-    let annotated = memory.annotated(view);
+    let (annotated, noted) = memory.annotated(view);
     let by_pool = ByPool::new(view);
-    let (_, swept) = sweep(view, &annotated, now);
-    let in_flight = object.metadata.annotation(keys::ACTIVE_ROTATION);
-    let census = policy.map(|policy| {
-        memory.census(
-            &by_pool,
-            &Pool { name: pool, policy, schedule: &schedule, cadence: config.cadence, now, in_flight, swept: &swept.claims },
-        )
-    });
+    let (_, swept) = sweep(view, &annotated, &noted, now);
+    let known =
+        memory.know(&by_pool, &Pool { pool: object, policy, schedule: &schedule, cadence: config.cadence, now, swept: &swept.claims });
     let scene = Scene {
         view,
         now,
@@ -48,7 +43,9 @@ pub fn abort(view: &View, now: Time, config: &Config, pool: &str) -> Result<Resu
         pool: object,
         by_pool: &by_pool,
         annotated: &annotated,
-        census,
+        totals: known.totals,
+        census: known.census,
+        template: known.template,
         governance: &governance,
         policy,
         schedule: &schedule,

@@ -7,7 +7,6 @@ use super::{
     notice::{Notice, Regarding},
     scene::Scene,
     step::{Assessment, InFlight},
-    totals::Totals,
 };
 use crate::{
     api::{
@@ -17,10 +16,7 @@ use crate::{
     },
     policy::{Policy, resolve::Governance},
     rotation::state::State,
-    schedule::{
-        derive::{Derivation, Lifetime},
-        findings::{Finding, all_opted_out, blackout_cuts_chances, findings},
-    },
+    schedule::findings::{Finding, all_opted_out, blackout_cuts_chances},
     view::Missing,
 };
 
@@ -28,20 +24,17 @@ use crate::{
 pub fn assess(scene: &Scene<'_>) -> Result<Assessment, Missing> {
     let mut assessment = Assessment {
         pool: scene.name().into(),
-        totals: Totals::of(&scene.pool.metadata).unwrap_or_default(),
+        totals: scene.totals.clone(),
         freeze_until: scene.pool.metadata.stamp(keys::FREEZE).time(),
         in_flight: scene.anchor().map(|claim| in_flight(scene, claim)),
         ..Assessment::default()
     };
-    let Some((policy, census)) = scene.policy.zip(scene.census) else { return Ok(assessment) };
+    let Some(((policy, census), template)) = scene.policy.zip(scene.census).zip(scene.template) else { return Ok(assessment) };
     if !census.triggered.is_empty() {
         // The census has looked at them where they are known.
         scene.view.nodes_of_pool(scene.name())?;
     }
-    let template = &scene.pool.spec.template.spec;
-    let lifetime = Lifetime { expire_after: template.expire_after(), grace: template.grace() };
-    let derivation = Derivation::of(&policy.settings, scene.schedule, lifetime, scene.config.cadence);
-    let mut findings = findings(policy, scene.schedule, scene.pool, census.claims(), &derivation);
+    let mut findings = template.findings.clone();
     findings.extend(all_opted_out(scene.pool, census.due, &census.opted_out));
     findings.extend(blackouts(scene, policy));
     assessment.governed = true;
@@ -51,7 +44,7 @@ pub fn assess(scene: &Scene<'_>) -> Result<Assessment, Missing> {
     }
     assessment.gates = gates::closed(scene, policy, &findings);
     assessment.findings = findings;
-    assessment.derivation = Some(derivation);
+    assessment.derivation = Some(template.derivation);
     assessment.window = scene.schedule.open_at(scene.now);
     assessment.next_window = scene.schedule.next_start(scene.now);
     assessment.short_lead = census.short_lead.len();

@@ -16,6 +16,7 @@ use crate::{
         events::Reason,
         karpenter::{Node, NodeClaim},
         pod::Pod,
+        shared::Shared,
     },
     policy::Policy,
     surge::{self, BeyondBand, Doubt, Dropped, Limited, Reservation, SurgeError, SurgeRequest},
@@ -26,7 +27,7 @@ use crate::{
 #[derive(Debug, Clone, PartialEq)]
 pub struct Surge {
     /// The placeholder.
-    pub pod: Box<Pod>,
+    pub pod: Shared<Pod>,
     /// What `spec.limits` lacks for it; `None` where it fits.
     pub shortfall: Option<String>,
     /// What the clamp did.
@@ -50,18 +51,19 @@ pub fn surge(scene: &Scene<'_>, policy: &Policy, claim: &NodeClaim) -> Result<Re
 fn fit(scene: &Scene<'_>, policy: &Policy, claim: &NodeClaim, node: &Node, pods: &[Pod], due: &[&Node]) -> Result<Surge, SurgeError> {
     let reservation = if policy.settings.whole_node_reservation { Reservation::WholeNode } else { Reservation::Pods };
     let clamp = surge::request_for(reservation, scene.pool, claim, node, pods)?;
-    let shortfall: Vec<String> =
-        surge::headroom(scene.pool, &clamp.request, scene.claims().len())?.iter().map(ToString::to_string).collect();
+    // Without limits nobody asks for them.
+    let claims = if scene.pool.spec.limits.is_some() { scene.claims() } else { &[] };
+    let shortfall: Vec<String> = surge::headroom(scene.pool, &clamp.request, claims.len())?.iter().map(ToString::to_string).collect();
     let settings = &policy.settings;
     let affinity = surge::affinity(scene.pool, claim, node, &settings.required, &settings.preferred, due.iter().copied());
     let pod = surge::placeholder(&scene.config.placeholder, scene.pool, &claim.metadata.name, &clamp.request, affinity.node_affinity);
     let mut notices = clamp_notices(scene, claim, &clamp);
     notices.extend(affinity.dropped.iter().map(|dropped| requirement_dropped(scene, claim, dropped)));
     if shortfall.is_empty() {
-        let doubts = surge::doubts(scene.pool, &clamp.request, scene.claims())?;
+        let doubts = surge::doubts(scene.pool, &clamp.request, claims)?;
         notices.extend(headroom_doubtful(scene, &doubts));
     }
-    Ok(Surge { pod: Box::new(pod), shortfall: (!shortfall.is_empty()).then(|| shortfall.join("; ")), notices })
+    Ok(Surge { pod: pod.into(), shortfall: (!shortfall.is_empty()).then(|| shortfall.join("; ")), notices })
 }
 
 fn requirement_dropped(scene: &Scene<'_>, claim: &NodeClaim, dropped: &Dropped) -> Notice {

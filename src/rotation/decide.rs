@@ -158,8 +158,8 @@ fn in_flight(view: &View) -> usize {
 }
 
 fn results(view: &View, now: Time, config: &Config, schedules: &Schedules, memory: &mut Memory) -> Results {
-    let annotated = memory.annotated(view);
-    let (effects, swept) = sweep(view, &annotated, now);
+    let (annotated, noted) = memory.annotated(view);
+    let (effects, swept) = sweep(view, &annotated, &noted, now);
     let in_flight = in_flight(view);
     let by_pool = ByPool::new(view);
     let resolver = Resolver::of(&view.policies);
@@ -169,12 +169,8 @@ fn results(view: &View, now: Time, config: &Config, schedules: &Schedules, memor
         let governance = resolver.governance(&pool.metadata.labels);
         let policy = used(&governance);
         let schedule = policy.and_then(|policy| schedules.get(&policy.name)).unwrap_or(&never);
-        let anchor = pool.metadata.annotation(keys::ACTIVE_ROTATION);
         let result = guarded(|| {
-            let census = policy.map(|policy| {
-                let pool = Pool { name, policy, schedule, cadence: config.cadence, now, in_flight: anchor, swept: &swept.claims };
-                memory.census(&by_pool, &pool)
-            });
+            let known = memory.know(&by_pool, &Pool { pool, policy, schedule, cadence: config.cadence, now, swept: &swept.claims });
             let scene = Scene {
                 view,
                 now,
@@ -182,7 +178,9 @@ fn results(view: &View, now: Time, config: &Config, schedules: &Schedules, memor
                 pool,
                 by_pool: &by_pool,
                 annotated: &annotated,
-                census,
+                totals: known.totals,
+                census: known.census,
+                template: known.template,
                 governance: &governance,
                 policy,
                 schedule,

@@ -10,6 +10,7 @@ use super::state::State;
 use crate::api::{
     karpenter::{Node, NodeClaim, NodePool},
     pod::Pod,
+    shared::Shared,
     time::Time,
 };
 
@@ -181,7 +182,7 @@ pub enum Effect {
     /// Pod: creates the placeholder. Only if none with its name exists.
     CreatePlaceholder {
         /// The Pod to create, whole.
-        pod: Box<Pod>,
+        pod: Shared<Pod>,
         /// The rotation's claim.
         claim: String,
     },
@@ -276,7 +277,7 @@ pub enum Fresh {
     /// A Node.
     Node(Box<Node>),
     /// A Pod.
-    Pod(Box<Pod>),
+    Pod(Shared<Pod>),
 }
 
 /// What is to be done with the fresh copy.
@@ -285,7 +286,7 @@ pub enum Verdict {
     /// Send this merge patch; it carries `metadata.resourceVersion`.
     Patch(Value),
     /// Create this Pod.
-    Create(Box<Pod>),
+    Create(Shared<Pod>),
     /// Delete it, if it still has this UID.
     Delete {
         /// The UID to meet.

@@ -9,8 +9,10 @@ use chrono::TimeDelta;
 
 use super::{
     effect::{Effect, Owner},
+    memory::Template,
     notice::Regarding,
     step::Planned,
+    totals::Totals,
 };
 use crate::{
     api::{
@@ -23,7 +25,10 @@ use crate::{
     candidates::{Census, Rules},
     policy::{Policy, Settings, resolve::Governance},
     schedule::window::Schedule,
-    surge::placeholder::{PlaceholderSettings, claim_of},
+    surge::{
+        self,
+        placeholder::{PlaceholderSettings, claim_of},
+    },
     view::View,
 };
 
@@ -63,8 +68,12 @@ pub struct Scene<'a> {
     pub by_pool: &'a (dyn Claims + 'a),
     /// Those claims that carry an annotation of ours, by name.
     pub annotated: &'a [&'a NodeClaim],
+    /// The pool's totals; nothing counted where they can't be read.
+    pub totals: &'a Totals,
     /// The census of this pool's claims, where a policy governs it.
     pub census: Option<&'a Census>,
+    /// What the policy means for its template, likewise.
+    pub template: Option<&'a Template>,
     /// Who governs it.
     pub governance: &'a Governance<'a>,
     /// The policy whose fields are used: the governing one, or the first of those that tie.
@@ -108,6 +117,11 @@ impl<'a> Scene<'a> {
         self.view.claims.get(name).filter(|claim| claim.pool() == Some(self.name()))
     }
 
+    /// The pool's claim that became this Node.
+    pub fn claim_on(&self, node: &str) -> Option<&'a NodeClaim> {
+        surge::induced(self.view.claims.values(), self.name(), node)
+    }
+
     /// The rules of the census under these settings.
     pub fn rules(&self, settings: &'a Settings) -> Rules<'a> {
         Rules::new(settings, self.schedule, self.config.cadence, self.now)
@@ -138,7 +152,7 @@ impl<'a> Scene<'a> {
 
     /// The placeholders of a rotation, by name.
     pub fn placeholders_of(&self, claim: &str) -> impl Iterator<Item = (&'a String, &'a Pod)> {
-        self.view.placeholders.iter().filter(move |(_, pod)| claim_of(pod) == Some(claim))
+        self.view.placeholders.iter().filter(move |(_, pod)| claim_of(pod) == Some(claim)).map(|(name, pod)| (name, &**pod))
     }
 
     /// Removes the placeholder and every mark of a rotation; what is gone has nothing to undo.

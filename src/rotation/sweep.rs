@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     api::{
-        karpenter::{NodeClaim, pod_meta},
+        karpenter::{Node, NodeClaim, pod_meta},
         keys,
         meta::Meta,
         time::Time,
@@ -22,14 +22,16 @@ use crate::{
 };
 
 /// What the sweep does, in order, and what the steps have to know of it. `annotated` are the claims that carry an annotation
-/// of ours.
-pub fn sweep(view: &View, annotated: &[&NodeClaim], now: Time) -> (Vec<Planned>, Swept) {
+/// of ours, `noted` those Nodes of [`Facts::nodes_of_pool`].
+///
+/// [`Facts::nodes_of_pool`]: crate::view::Facts::nodes_of_pool
+pub fn sweep(view: &View, annotated: &[&NodeClaim], noted: &[&Node], now: Time) -> (Vec<Planned>, Swept) {
     let anchored: BTreeSet<String> =
         view.pools.values().filter_map(|pool| pool.metadata.annotation(keys::ACTIVE_ROTATION).map(str::to_owned)).collect();
     let mut effects = Vec::new();
     let mut swept = Swept::default();
     placeholders(view, &anchored, &mut effects, &mut swept);
-    nodes(view, &anchored, &mut effects);
+    nodes(view, noted, &anchored, &mut effects);
     claims(view, annotated, &anchored, now, &mut effects, &mut swept);
     pools(view, &mut effects);
     (effects, swept)
@@ -63,16 +65,12 @@ fn placeholders(view: &View, anchored: &BTreeSet<String>, effects: &mut Vec<Plan
 }
 
 /// A Node belongs to the rotation that its `surge-for` names, else to that of its own claim.
-fn nodes(view: &View, anchored: &BTreeSet<String>, effects: &mut Vec<Planned>) {
+fn nodes(view: &View, noted: &[&Node], anchored: &BTreeSet<String>, effects: &mut Vec<Planned>) {
     // The label finds our marks; where somebody removed it, the metadata that was read for a step still shows them.
-    let stripped = view
-        .facts
-        .nodes_of_pool
-        .values()
-        .flat_map(|nodes| nodes.iter())
-        .filter(|(name, node)| node.metadata.is_annotated() && !view.marked.contains_key(*name));
+    let stripped = noted.iter().copied().filter(|node| !view.marked.contains_key(&node.metadata.name));
     // Few Nodes are marked, and whose the others are would be looked up among all claims.
-    for (name, node) in view.marked.iter().chain(stripped).filter(|(_, node)| is_marked(&node.metadata)) {
+    for node in view.marked.values().chain(stripped).filter(|node| is_marked(&node.metadata)) {
+        let name = &node.metadata.name;
         let own = || view.claims.values().find(|claim| claim.node() == Some(name)).map(|claim| claim.metadata.name.as_str());
         let owner = node.metadata.annotation(keys::SURGE_FOR).or_else(own);
         if is_of_unreadable_pool(view, &node.metadata) || owner.is_some_and(|owner| anchored.contains(owner)) {

@@ -133,7 +133,7 @@ fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
 /// The claim that the placeholder is on: that of the pool whose Node is the placeholder's. Whether the placeholder
 /// brought it or only found it is told by its age against `started-at`.
 pub fn induced<'a>(claims: impl IntoIterator<Item = &'a NodeClaim>, pool: &str, node: &str) -> Option<&'a NodeClaim> {
-    claims.into_iter().find(|claim| claim.pool() == Some(pool) && claim.node() == Some(node))
+    claims.into_iter().find(|claim| claim.node() == Some(node) && claim.pool() == Some(pool))
 }
 
 /// Whether a claim came after the attempt began. Both times have whole seconds; the same second is too early: Karpenter

@@ -25,7 +25,7 @@ impl PoolWorld {
             Kind::NodePool => Fresh::NodePool(Box::new(self.view.pools.get(&target.name)?.clone())),
             Kind::NodeClaim => Fresh::NodeClaim(Box::new(self.view.claims.get(&target.name)?.clone())),
             Kind::Node => Fresh::Node(Box::new(self.nodes.get(&target.name)?.clone())),
-            Kind::Pod => Fresh::Pod(Box::new(self.view.placeholders.get(&target.name)?.clone())),
+            Kind::Pod => Fresh::Pod(self.view.placeholders.get(&target.name)?.clone()),
         })
     }
 
@@ -42,7 +42,7 @@ impl PoolWorld {
                 if let Some(words) = self.over_quota(&target.name) {
                     return Outcome::Refused { status: 403, words };
                 }
-                self.add_placeholder(*pod);
+                self.add_placeholder(pod);
             }
             Verdict::Delete { .. } => self.remove(&target),
         }

@@ -3,14 +3,13 @@
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BTreeSet},
-    sync::Arc,
 };
 
 use super::size::Size;
-use crate::api::time::Time;
+use crate::api::{shared::Shared, time::Time};
 
 /// Labels of a NodeClaim and its Node.
-pub(super) type Labels = Arc<BTreeMap<String, String>>;
+pub(super) type Labels = Shared<BTreeMap<String, String>>;
 
 /// How far an instance has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

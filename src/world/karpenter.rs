@@ -15,9 +15,10 @@ use super::{
     size::Size,
 };
 use crate::api::{
-    karpenter::{Condition, Node, NodeClaim, NodeClaimSpec, NodeClaimStatus, NodeSpec as ObjectSpec, NodeStatus},
+    karpenter::{Condition, Node, NodeClaim, NodeSpec as ObjectSpec, NodeStatus},
     keys,
     meta::Meta,
+    shared::Shared,
     time::later,
 };
 
@@ -67,7 +68,7 @@ impl PoolWorld {
     ) -> u32 {
         let id = u32::try_from(self.next()).unwrap_or(u32::MAX);
         let template = &self.spec.pool.spec.template;
-        let mut labels: BTreeMap<String, String> = template.metadata.labels.clone();
+        let mut labels: Labels = template.metadata.labels.clone();
         let zone_name = self.spec.zones.get(zone).cloned().unwrap_or_default();
         for (key, value) in [
             (keys::NODEPOOL_LABEL, self.name.as_str()),
@@ -78,16 +79,15 @@ impl PoolWorld {
         ] {
             labels.insert(key.into(), value.into());
         }
-        let labels: Labels = Arc::new(labels);
-        let mut spec: NodeClaimSpec = template.spec.clone();
-        let mut metadata = Meta { name: claim.clone(), labels: (*labels).clone(), ..Meta::default() };
+        let mut spec = template.spec.clone();
+        let mut metadata = Meta { name: claim.clone(), labels: labels.clone(), ..Meta::default() };
         if let Some((created, expire_after, grace)) = lived {
             metadata.creation_timestamp = Some(created);
             spec.expire_after = expire_after;
             spec.termination_grace_period = grace;
         }
         self.stamp(&mut metadata);
-        let status = NodeClaimStatus::default();
+        let status = Shared::default();
         let object = NodeClaim { metadata, spec, status };
         if let Some(deadline) = object.deadline() {
             self.at(deadline, Due::Expire(id));
@@ -153,12 +153,12 @@ impl PoolWorld {
                     name: host.node.clone(),
                     uid: format!("{}-node-{id}", self.name),
                     creation_timestamp: Some(now),
-                    labels: (*host.labels).clone(),
+                    labels: host.labels.clone(),
                     annotations: self.spec.pool.spec.template.metadata.annotations.clone(),
                     ..Meta::default()
                 },
                 spec: ObjectSpec { unschedulable: false, taints: self.spec.pool.spec.template.spec.taints.clone() },
-                status: NodeStatus { allocatable: usable.raw(), conditions: Vec::new() },
+                status: NodeStatus { allocatable: usable.raw(), conditions: Vec::new() }.into(),
             });
             let ready = if stage == Stage::Ready { "True" } else { "False" };
             node.status.conditions = vec![Condition { kind: "Ready".into(), status: ready.into(), ..Condition::default() }];

@@ -20,6 +20,7 @@ use crate::{
     api::{
         json, keys,
         pod::{Pod as Object, PodStatus},
+        shared::Shared,
         time::to_api,
     },
     surge::{placeholder::claim_of, untolerated},
@@ -383,7 +384,7 @@ impl PoolWorld {
     pub(super) fn object(&self, id: u32) -> Option<Object> {
         let pod = self.pods.get(&id)?;
         let workload = match &pod.owner {
-            Owner::Placeholder(name) => return self.view.placeholders.get(name).cloned(),
+            Owner::Placeholder(name) => return self.view.placeholders.get(name).map(|object| (**object).clone()),
             Owner::Workload(workload) => &self.workloads[*workload],
         };
         let mut object = workload.template.clone();
@@ -405,7 +406,7 @@ impl PoolWorld {
     }
 
     /// A placeholder that was created: to be scheduled like any other Pod.
-    pub(super) fn add_placeholder(&mut self, mut object: Object) {
+    pub(super) fn add_placeholder(&mut self, mut object: Shared<Object>) {
         let name = object.metadata.name.clone().unwrap_or_default();
         let serial = self.next();
         object.metadata.uid = Some(format!("{}-pod-{serial}", self.name));
@@ -435,7 +436,7 @@ impl PoolWorld {
     }
 
     /// Deletes a placeholder: it has no grace.
-    pub(super) fn remove_placeholder(&mut self, name: &str) -> Option<Object> {
+    pub(super) fn remove_placeholder(&mut self, name: &str) -> Option<Shared<Object>> {
         let object = self.view.placeholders.remove(name)?;
         if let Some(id) = self.placeholders.remove(name) {
             self.free(id);

@@ -52,7 +52,7 @@ fn the_attempt_tells_karpenters_own_words_and_ends_by_rollback() {
     let mut fleet = pool_at_its_limit("4", "2");
     let pod = placeholder(&fleet.step("web", OPEN)).unwrap().clone();
     let name = pod.metadata.name.clone().unwrap();
-    fleet.view.placeholders.insert(name.clone(), pod);
+    fleet.view.placeholders.insert(name.clone(), pod.into());
     let annotate = |annotations: &mut std::collections::BTreeMap<String, String>, key: &str, value: &str| {
         annotations.insert(key.into(), value.into());
     };

@@ -26,7 +26,7 @@ pub fn attempt(patch: &Value) -> (Fleet, Pod) {
     merge(&mut pod, &json!({"metadata": {"uid": "uid-placeholder"}, "spec": {"nodeName": "web-2.node"}}));
     merge(&mut pod, patch);
     let pod: Pod = serde_json::from_value(pod).unwrap();
-    fleet.view.placeholders.insert(pod.metadata.name.clone().unwrap(), pod.clone());
+    fleet.view.placeholders.insert(pod.metadata.name.clone().unwrap(), pod.clone().into());
     fleet.view.pools.get_mut("web").unwrap().metadata.annotations.insert(keys::ACTIVE_ROTATION.into(), "web-1".into());
     let claim = &mut fleet.view.claims.get_mut("web-1").unwrap().metadata.annotations;
     claim.extend([(keys::STATE.into(), "pending".into()), (keys::STARTED_AT.into(), STARTED.into())]);
@@ -57,7 +57,7 @@ fn one_that_ended_is_deleted_and_created_anew_in_the_same_attempt() {
         assert_eq!(fleet.step("web", AFTER_READY_TIMEOUT).action.code, "rollback");
         // Until it is gone the name is taken: the create waits a pass instead of failing.
         let create = step.effects.iter().find(|planned| matches!(planned.effect, Effect::CreatePlaceholder { .. })).unwrap();
-        let verdict = apply(&create.effect, Some(&Fresh::Pod(Box::new(pod))), "pass");
+        let verdict = apply(&create.effect, Some(&Fresh::Pod(pod.into())), "pass");
         assert!(matches!(verdict, Verdict::NotMine(_)), "{verdict:?}");
     }
 }

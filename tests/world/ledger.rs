@@ -314,7 +314,7 @@ impl Ledger {
 
 /// Whether the placeholder of a claim really runs, on a Node that is Ready.
 fn surge_runs(pool: &PoolWorld, claim: &str) -> bool {
-    match PlaceholderState::of(pool.view.placeholders.get(&placeholder_name(claim))) {
+    match PlaceholderState::of(pool.view.placeholders.get(&placeholder_name(claim)).map(|pod| &**pod)) {
         PlaceholderState::Running { node } => pool.nodes().get(&node).is_some_and(Node::is_ready),
         _ => false,
     }

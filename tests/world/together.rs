@@ -40,7 +40,7 @@ fn end(pool: PoolWorld) -> End {
     // What passes tell is the ledger's.
     let told = [Event::Started, Event::Completed, Event::Failed, Event::Overtaken, Event::Fallback, Event::WindowMissed];
     let history = pool.history.into_iter().filter(|happening| !told.contains(&happening.event)).collect();
-    (history, Totals::of(&meta).unwrap(), meta.annotations)
+    (history, Totals::of(&meta).unwrap(), (*meta.annotations).clone())
 }
 
 fn by_whole_passes(scenario: &Scenario) -> Vec<End> {

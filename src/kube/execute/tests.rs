@@ -187,7 +187,7 @@ async fn a_created_placeholder_is_ours_even_when_its_answer_is_lost_or_it_is_sen
     let pod = json!({"metadata": {
         "name": "noderotation-surge-web-a", "namespace": "ns", "labels": {keys::SURGE_FOR: "web-a"}, "annotations": {keys::SURGE_FOR: "web-a"},
     }});
-    let effect = Effect::CreatePlaceholder { pod: Box::new(serde_json::from_value(pod).unwrap()), claim: "web-a".into() };
+    let effect = Effect::CreatePlaceholder { pod: serde_json::from_value(pod).unwrap(), claim: "web-a".into() };
     for fault in [None, Some(Fault::LoseAnswer), Some(Fault::LoseRequest), Some(Fault::Twice)] {
         let fake = fake();
         let session = fake.session().await;

@@ -34,7 +34,7 @@ fn delete() -> Effect {
 
 fn create() -> Effect {
     let pod: Pod = serde_json::from_value(json!({"metadata": {"name": "p1", "namespace": "ns"}})).unwrap();
-    Effect::CreatePlaceholder { pod: Box::new(pod), claim: "c1".into() }
+    Effect::CreatePlaceholder { pod: pod.into(), claim: "c1".into() }
 }
 
 /// The answer of a session that does not hold the Lease and knows nothing.

@@ -1,6 +1,6 @@
 //! `pending`: the surge is awaited, the old Node held. Every pass re-asserts what it wants; at readyTimeout all is undone.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, ops::Deref};
 
 use chrono::TimeDelta;
 
@@ -36,7 +36,7 @@ pub fn pending(scene: &Scene<'_>, policy: &Policy, assessment: Assessment, claim
     }
     let name = &claim.metadata.name;
     let pod_name = placeholder_name(name);
-    let pod = scene.view.placeholders.get(&pod_name);
+    let pod = scene.view.placeholders.get(&pod_name).map(Deref::deref);
     let state = PlaceholderState::of(pod);
     let mut step = Step::of(assessment, Action { code: "await-surge", detail: String::new() });
     step.wake_at = Some(later(started, timeout + TimeDelta::seconds(1)));
@@ -62,8 +62,7 @@ pub fn pending(scene: &Scene<'_>, policy: &Policy, assessment: Assessment, claim
             Ok(step.waiting(format!("the placeholder is bound to Node {node} and not Running: {why}")))
         }
         PlaceholderState::Running { node } => {
-            let leaving =
-                surge::induced(scene.claims().iter().copied(), scene.name(), &node).is_some_and(|host| host.metadata.is_deleting());
+            let leaving = scene.claim_on(&node).is_some_and(|host| host.metadata.is_deleting());
             if leaving && claim.node() != Some(&node) {
                 return Ok(step.waiting(NotReady::HostLeaving { node }.to_string()));
             }
@@ -84,8 +83,7 @@ fn started(now: Time, claim: &Meta) -> Time {
 
 /// The claim whose Node the placeholder is bound to.
 fn induced<'a>(scene: &Scene<'a>, claim: &NodeClaim, state: &PlaceholderState) -> Option<&'a NodeClaim> {
-    let induced = surge::induced(scene.claims().iter().copied(), scene.name(), state.node()?);
-    induced.filter(|induced| induced.metadata.name != claim.metadata.name)
+    scene.claim_on(state.node()?).filter(|induced| induced.metadata.name != claim.metadata.name)
 }
 
 /// One that ended (a kubelet refused it, it was evicted or preempted) counts as missing: same attempt, same deadline.
@@ -126,8 +124,8 @@ fn to_draining(scene: &Scene<'_>, claim: &NodeClaim, host: &str, started: Time, 
     // Karpenter may name the Node in its claim later than the placeholder runs on it; then the Node's own age tells. Stamps
     // have whole seconds, so one of the same second came for us.
     let of_node = || scene.view.node(host).ok().flatten().and_then(|node| node.metadata.creation_timestamp);
-    let brought = surge::induced(scene.claims().iter().copied(), scene.name(), host);
-    let came = brought.map_or_else(of_node, |claim| claim.metadata.creation_timestamp).is_some_and(|created| created >= started);
+    let came =
+        scene.claim_on(host).map_or_else(of_node, |claim| claim.metadata.creation_timestamp).is_some_and(|created| created >= started);
     let path = if came { SurgePath::Provisioned } else { SurgePath::Absorbed };
     step.action = Action {
         code: "drain",
@@ -158,7 +156,7 @@ pub enum Cause {
 /// that its write produced; then the pause and the total.
 pub fn rollback(scene: &Scene<'_>, assessment: Assessment, claim: &NodeClaim, cause: Cause) -> Result<Step, Missing> {
     let (name, started) = (&claim.metadata.name, started(scene.now, &claim.metadata));
-    let state = PlaceholderState::of(scene.view.placeholders.get(&placeholder_name(name)));
+    let state = PlaceholderState::of(scene.view.placeholders.get(&placeholder_name(name)).map(Deref::deref));
     let (detail, why) = match cause {
         Cause::Timeout(timeout) => {
             let timeout = format_duration(timeout);

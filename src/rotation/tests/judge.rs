@@ -253,7 +253,7 @@ fn effects_on_a_placeholder() {
     ];
     let created = typed(&fleet().placeholder("a", |pod| pod).objects[&(Kind::Pod, name.to_owned())].0);
     let effects = [
-        Effect::CreatePlaceholder { pod: Box::new(created), claim: "a".into() },
+        Effect::CreatePlaceholder { pod: created, claim: "a".into() },
         Effect::DeletePlaceholder { namespace: "rotation".into(), name: name.into(), claim: "a".into() },
     ];
     insta::assert_snapshot!(table(&effects, &named(states)));

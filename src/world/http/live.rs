@@ -134,7 +134,7 @@ impl State {
         let Ok(mut pod) = typed::<crate::api::pod::Pod>(object) else { return false };
         // The models give it theirs.
         (pod.metadata.uid, pod.metadata.resource_version) = (None, None);
-        pool.add_placeholder(pod);
+        pool.add_placeholder(pod.into());
         true
     }
 

@@ -228,10 +228,10 @@ impl Objects {
         let meta = node.map(|node| node.metadata.clone()).unwrap_or_default();
         let is_frozen_by_us = meta.annotations.contains_key(keys::DO_NOT_DISRUPT_OWNED);
         let is_from_pass = |key: &str| is_ours(key) || (is_frozen_by_us && key == keys::DO_NOT_DISRUPT);
-        let mut on_claim = claim.metadata.annotations.clone();
+        let mut on_claim = (*claim.metadata.annotations).clone();
         on_claim.retain(|key, _| !is_from_pass(key));
         let cordoned = node.is_some_and(|node| node.spec.unschedulable) && !meta.annotations.contains_key(keys::CORDONED);
-        let mut on_node = meta.annotations;
+        let mut on_node = (*meta.annotations).clone();
         on_node.retain(|key, _| !is_from_pass(key));
         let deleting = claim.metadata.is_deleting();
         Words { claim: claim.metadata.name.clone(), on_claim, on_node, cordoned, deleting }

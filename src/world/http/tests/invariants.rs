@@ -124,7 +124,7 @@ impl Notes {
     fn see(&mut self, pool: &PoolWorld) {
         let running = pool.view.claims.keys().filter(|claim| {
             let placeholder = pool.view.placeholders.get(&placeholder_name(claim));
-            matches!(PlaceholderState::of(placeholder), PlaceholderState::Running { .. })
+            matches!(PlaceholderState::of(placeholder.map(|placeholder| &**placeholder)), PlaceholderState::Running { .. })
         });
         self.surged.extend(running.cloned());
     }

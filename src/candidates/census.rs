@@ -26,6 +26,14 @@ pub struct Around<'a> {
     pub swept: &'a BTreeSet<String>,
 }
 
+impl Around<'_> {
+    /// Whether a claim's Node, where the Nodes are known, says more than that it is there.
+    pub fn tells_of(&self, claim: &NodeClaim) -> bool {
+        let Some((nodes, name)) = self.nodes.zip(claim.node()) else { return false };
+        nodes.get(name).is_none_or(is_opted_out)
+    }
+}
+
 /// The claims of one pool, counted and sorted.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Census {
@@ -92,6 +100,11 @@ impl Census {
     /// The largest retry count.
     pub fn retry_count(&self) -> u32 {
         self.retries.last_key_value().map_or(0, |(count, _)| *count)
+    }
+
+    /// Whether a claim stands where it does because of its Node, or may.
+    pub fn is_by_node(&self, name: &str) -> bool {
+        self.standings.get(name).is_some_and(|standing| matches!(standing.bucket, Bucket::OptedOut | Bucket::NotReady))
     }
 
     /// How many claims there are.

@@ -4,7 +4,6 @@
 use std::{collections::BTreeSet, fmt};
 
 use chrono::TimeDelta;
-use serde_json::Value;
 
 use super::state::State;
 use crate::api::{
@@ -19,6 +18,7 @@ mod judge;
 mod patch;
 
 pub use judge::{Ended, apply, ended, is_marked, rehearse, retry_count};
+pub use patch::Patch;
 
 /// One write on one object.
 #[derive(Debug, Clone, PartialEq)]
@@ -284,7 +284,7 @@ pub enum Fresh {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Verdict {
     /// Send this merge patch; it carries `metadata.resourceVersion`.
-    Patch(Value),
+    Patch(Patch),
     /// Create this Pod.
     Create(Shared<Pod>),
     /// Delete it, if it still has this UID.

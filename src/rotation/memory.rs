@@ -64,14 +64,14 @@ struct Kept {
     census: Census,
     policy: (String, i64),
     schedule: Arc<Schedule>,
+    /// Whether the census has looked at the Nodes.
     knows_nodes: bool,
     taken_at: Time,
     in_flight: Option<String>,
     swept: BTreeSet<String>,
     changed: BTreeSet<String>,
-    template: Template,
-    /// What the template was judged with: the pool's spec, and the number of its claims.
-    judged: (Shared<NodePoolSpec>, usize),
+    /// By the number of claims, for one spec of the pool.
+    templates: (Shared<NodePoolSpec>, BTreeMap<usize, Template>),
 }
 
 type Nodes = BTreeMap<String, Node>;
@@ -100,6 +100,10 @@ impl<'a> Governed<'a> {
 
     fn in_flight(self) -> Option<&'a str> {
         self.of.pool.metadata.annotation(keys::ACTIVE_ROTATION)
+    }
+
+    fn around(self, nodes: Option<&'a Nodes>) -> Around<'a> {
+        Around { nodes, in_flight: self.in_flight(), swept: self.of.swept }
     }
 
     fn rules(self) -> Rules<'a> {
@@ -144,6 +148,8 @@ impl Memory {
             match self.noted.get_mut(pool) {
                 None => drop(self.noted.insert(pool.clone(), nodes.keys().filter(|name| is_noted(name)).cloned().collect())),
                 Some(noted) => {
+                    // Of a claim that is gone nobody tells the Node.
+                    noted.retain(|name| nodes.contains_key(name));
                     for name in changed.iter().filter_map(|claim| view.claims.get(claim)?.status.node_name.as_ref()) {
                         keep(noted, name, is_noted(name));
                     }
@@ -169,7 +175,7 @@ impl Memory {
             self.totals.insert(name.to_owned(), (text.map(str::to_owned), totals));
         }
         let kept = self.censuses.get(name);
-        Known { totals: &self.totals[name].1, census: kept.map(|kept| &kept.census), template: kept.map(|kept| &kept.template) }
+        Known { totals: &self.totals[name].1, census: kept.map(|kept| &kept.census), template: kept.and_then(Kept::template) }
     }
 
     fn take_census(&mut self, claims: &ByPool<'_>, pool: Governed<'_>) {
@@ -177,11 +183,11 @@ impl Memory {
         let kept = self.censuses.remove(pool.name()).filter(|kept| kept.holds_for(pool));
         let mut kept = match kept {
             Some(kept) => kept.follow(claims, pool, known),
-            None => Kept::take(claims, pool, known),
+            None => Kept::take(claims, pool),
         };
         let nodes = known.filter(|_| !kept.census.triggered.is_empty());
         if nodes.is_some() != kept.knows_nodes {
-            kept = Kept::take(claims, pool, nodes);
+            kept.look_at_nodes(claims, pool, nodes);
         }
         kept.judge_template(pool);
         self.censuses.insert(pool.name().to_owned(), kept);
@@ -197,30 +203,45 @@ fn keep(names: &mut BTreeSet<String>, name: &String, holds: bool) {
 }
 
 impl Kept {
-    fn take(claims: &ByPool<'_>, pool: Governed<'_>, nodes: Option<&Nodes>) -> Self {
-        let around = Around { nodes, in_flight: pool.in_flight(), swept: pool.of.swept };
-        let census = pool.rules().census(claims.of(pool.name()).iter().copied(), around);
+    fn take(claims: &ByPool<'_>, pool: Governed<'_>) -> Self {
+        let census = pool.rules().census(claims.of(pool.name()).iter().copied(), pool.around(None));
         Self {
-            knows_nodes: nodes.is_some() && !census.triggered.is_empty(),
+            knows_nodes: false,
             policy: (pool.policy.uid.clone(), pool.policy.generation),
             schedule: Arc::clone(pool.of.schedule),
             taken_at: pool.of.now,
             in_flight: pool.in_flight().map(str::to_owned),
             swept: pool.of.swept.clone(),
             changed: BTreeSet::new(),
-            template: pool.template(census.claims()),
-            judged: (pool.of.pool.spec.clone(), census.claims()),
+            templates: (pool.of.pool.spec.clone(), BTreeMap::new()),
             census,
         }
     }
 
-    /// Judges the template again where it, or the number of claims, is no longer what it was.
+    fn template(&self) -> Option<&Template> {
+        self.templates.1.get(&self.census.claims())
+    }
+
+    /// Judges the template as it is now, and for as many claims as there are, where that has not been done.
     fn judge_template(&mut self, pool: Governed<'_>) {
-        let (spec, claims) = (&pool.of.pool.spec, self.census.claims());
-        if self.judged.1 != claims || !(self.judged.0.is_same(spec) || self.judged.0 == *spec) {
-            self.template = pool.template(claims);
-            self.judged = (spec.clone(), claims);
+        let spec = &pool.of.pool.spec;
+        if !(self.templates.0.is_same(spec) || self.templates.0 == *spec) {
+            self.templates = (spec.clone(), BTreeMap::new());
         }
+        let claims = self.census.claims();
+        self.templates.1.entry(claims).or_insert_with(|| pool.template(claims));
+    }
+
+    /// Judges those claims again of which the Nodes, known from now on or no longer, tell something.
+    fn look_at_nodes(&mut self, claims: &ByPool<'_>, pool: Governed<'_>, nodes: Option<&Nodes>) {
+        let (rules, around) = (pool.rules(), pool.around(nodes));
+        for claim in claims.of(pool.name()) {
+            let name = &claim.metadata.name;
+            if around.tells_of(claim) || self.census.is_by_node(name) {
+                rules.judge_again(&mut self.census, name, Some(claim), around);
+            }
+        }
+        self.knows_nodes = nodes.is_some();
     }
 
     /// Whether those claims that nothing has changed of are still judged as they would be now. Blackouts make every moment
@@ -236,9 +257,9 @@ impl Kept {
     /// Judges those claims again that are no longer what they were.
     fn follow(mut self, claims: &ByPool<'_>, pool: Governed<'_>, known: Option<&Nodes>) -> Self {
         let in_flight = pool.in_flight();
-        let around = Around { nodes: known.filter(|_| self.knows_nodes), in_flight, swept: pool.of.swept };
+        let around = pool.around(known.filter(|_| self.knows_nodes));
         if around.nodes.is_some() != self.knows_nodes {
-            return Self::take(claims, pool, None);
+            return Self::take(claims, pool);
         }
         let mut again = std::mem::take(&mut self.changed);
         again.extend(self.census.to_recheck(pool.of.now));

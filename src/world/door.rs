@@ -9,10 +9,10 @@ use super::{
     pool::PoolWorld,
 };
 use crate::{
-    api::{events::Reason, meta::Meta, time::Time},
+    api::{events::Reason, time::Time},
     cluster::{Cluster, Failure},
     rotation::{
-        effect::{Effect, Fresh, Kind, Outcome, Target, Verdict, apply},
+        effect::{Effect, Fresh, Kind, Outcome, Patch, Target, Verdict, apply},
         notice::Notice,
     },
     view::{Answer, Facts, Need, View},
@@ -58,27 +58,27 @@ impl PoolWorld {
         }
     }
 
-    /// Stores a merge patch of metadata and of `spec.unschedulable`: effects change nothing else.
-    pub(super) fn patch(&mut self, target: &Target, patch: &Value) {
-        let serial = self.next();
+    /// Stores a merge patch.
+    pub(super) fn patch(&mut self, target: &Target, patch: &Patch) {
+        let version = self.next().to_string();
         let name = target.name.as_str();
         match target.kind {
             Kind::NodePool => {
                 if let Some(pool) = self.view.pools.get_mut(name) {
-                    merge_meta(&mut pool.metadata, patch, serial);
+                    patch.merge(&mut pool.metadata);
+                    pool.metadata.resource_version = version;
                 }
             }
             Kind::NodeClaim => {
                 self.memory.changed(name);
                 if let Some(claim) = self.view.claims.get_mut(name) {
-                    merge_meta(&mut claim.metadata, patch, serial);
+                    patch.merge(&mut claim.metadata);
+                    claim.metadata.resource_version = version;
                 }
             }
             Kind::Node => self.with_node(name, |node| {
-                merge_meta(&mut node.metadata, patch, serial);
-                if let Some(unschedulable) = patch.pointer("/spec/unschedulable") {
-                    node.spec.unschedulable = unschedulable.as_bool().unwrap_or(false);
-                }
+                patch.merge(&mut node.metadata);
+                patch.merge_spec(&mut node.spec);
             }),
             // No effect patches a Pod.
             Kind::Pod => {}
@@ -170,20 +170,6 @@ impl PoolWorld {
             self.delete(id);
         }
     }
-}
-
-/// Merges annotations and labels.
-fn merge_meta(meta: &mut Meta, patch: &Value, serial: u64) {
-    let lists = [("annotations", &mut meta.annotations), ("labels", &mut meta.labels)];
-    for (field, list) in lists {
-        for (key, value) in patch["metadata"][field].as_object().into_iter().flatten() {
-            match value.as_str() {
-                Some(value) => drop(list.insert(key.clone(), value.to_owned())),
-                None => drop(list.remove(key)),
-            }
-        }
-    }
-    meta.resource_version = serial.to_string();
 }
 
 /// A pool's world as the cluster of a pass.

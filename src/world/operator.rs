@@ -6,14 +6,19 @@ use super::pool::PoolWorld;
 use crate::{
     api::karpenter::Node,
     policy::Policy,
-    rotation::effect::{Kind, Target},
+    rotation::effect::{Kind, Patch, Target},
 };
 
 impl PoolWorld {
     /// Sets (`Some`) or removes (`None`) an annotation of the NodePool, a NodeClaim or a Node, as `kubectl annotate` does.
     pub fn annotate(&mut self, kind: Kind, name: &str, key: &str, value: Option<&str>) {
         let target = Target { kind, namespace: String::new(), name: name.into() };
-        self.patch(&target, &serde_json::json!({"metadata": {"annotations": {key: value}}}));
+        let patch = Patch::default();
+        let patch = match value {
+            Some(value) => patch.set(key.to_owned(), value),
+            None => patch.clear(key.to_owned()),
+        };
+        self.patch(&target, &patch);
     }
 
     /// Cordons or uncordons a Node.

@@ -16,7 +16,7 @@ const NOW: &str = "2026-12-04T18:00:00Z";
 fn left(effect: &Effect, annotations: Value) -> Value {
     let pool: NodePool = serde_json::from_value(json!({"metadata": {"name": "web", "annotations": annotations}})).unwrap();
     match apply(effect, Some(&Fresh::NodePool(Box::new(pool))), "pass") {
-        Verdict::Patch(patch) => patch["metadata"]["annotations"][keys::LAST_FAILURE_AT].clone(),
+        Verdict::Patch(patch) => patch.to_value()["metadata"]["annotations"][keys::LAST_FAILURE_AT].clone(),
         other => panic!("{other:?}"),
     }
 }

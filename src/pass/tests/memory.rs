@@ -133,6 +133,7 @@ impl State {
         let version = json!((self.writes + 1).to_string());
         match verdict {
             Verdict::Patch(patch) => {
+                let patch = patch.to_value();
                 let object = &mut self.fleet.objects.get_mut(&key).unwrap().0;
                 assert_eq!(patch["metadata"]["resourceVersion"], object["metadata"]["resourceVersion"]);
                 merge(object, &patch);

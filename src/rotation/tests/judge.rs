@@ -45,6 +45,7 @@ pub fn judged(effect: &Effect, object: Option<&Value>) -> String {
     };
     match verdict {
         Verdict::Patch(patch) => {
+            let patch = patch.to_value();
             let mut object = object.unwrap().clone();
             assert_eq!(patch["metadata"]["resourceVersion"], object["metadata"]["resourceVersion"], "every patch is conditional");
             assert!(is_ours(kind, &patch), "{}: {patch} touches what isn't ours", words(effect));

@@ -12,7 +12,7 @@ use crate::{
 
 fn perform(node: &mut Value, effect: &Effect) {
     if let Verdict::Patch(patch) = apply(effect, Some(&fresh(Kind::Node, node)), "p") {
-        merge(node, &patch);
+        merge(node, &patch.to_value());
     }
 }
 

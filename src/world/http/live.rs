@@ -20,7 +20,7 @@ use crate::{
         karpenter::{Node, NodeClaim, NodePool},
         keys,
     },
-    rotation::effect::{Kind as Written, Target},
+    rotation::effect::{Kind as Written, Patch, Target},
     world::{history::Event, pods::NAMESPACE, pool::PoolWorld},
 };
 
@@ -77,11 +77,11 @@ impl State {
     pub fn patch_live(&mut self, index: usize, call: &Call, patch: &Value, after: Value) -> Result<Value, Answer> {
         let pool = &mut self.pools[index];
         let target = |kind| Target { kind, namespace: call.namespace.clone(), name: call.name.clone() };
-        let name = call.name.as_str();
+        let (name, merged) = (call.name.as_str(), Patch::read(patch));
         match call.kind {
             kind if kind == NODEPOOLS => {
                 let typed: NodePool = typed(&after)?;
-                pool.patch(&target(Written::NodePool), patch);
+                pool.patch(&target(Written::NodePool), &merged);
                 if let Some(stored) = pool.view.pools.get_mut(name) {
                     (stored.spec, stored.status) = (typed.spec.clone(), typed.status);
                 }
@@ -89,14 +89,14 @@ impl State {
             }
             kind if kind == NODECLAIMS => {
                 let typed: NodeClaim = typed(&after)?;
-                pool.patch(&target(Written::NodeClaim), patch);
+                pool.patch(&target(Written::NodeClaim), &merged);
                 if let Some(stored) = pool.view.claims.get_mut(name) {
                     (stored.spec, stored.status) = (typed.spec, typed.status);
                 }
             }
             kind if kind == NODES => {
                 let typed: Node = typed(&after)?;
-                pool.patch(&target(Written::Node), patch);
+                pool.patch(&target(Written::Node), &merged);
                 if pool.nodes.get(name).is_some_and(|stored| (&stored.spec, &stored.status) != (&typed.spec, &typed.status)) {
                     pool.with_node(name, |stored| (stored.spec, stored.status) = (typed.spec, typed.status));
                 }

@@ -26,18 +26,18 @@ pub(super) fn judge(effect: &Effect, claim: &NodeClaim, pass: &str) -> Verdict {
             if meta.annotation(keys::SURGE_CLAIM) == Some(induced) {
                 return Verdict::Already;
             }
-            Verdict::Patch(Patch::signed(meta, pass).set(keys::SURGE_CLAIM, induced).build())
+            Verdict::Patch(Patch::signed(meta, pass).set(keys::SURGE_CLAIM, induced))
         }
         Effect::MarkDraining { .. } if state == State::Draining => Verdict::Already,
         Effect::MarkDraining { from, .. } if from.contains(&state) => {
-            Verdict::Patch(Patch::signed(meta, pass).set(keys::STATE, State::Draining.as_str()).build())
+            Verdict::Patch(Patch::signed(meta, pass).set(keys::STATE, State::Draining.as_str()))
         }
         Effect::MarkFailed { at, .. } if state == State::Pending => {
             let retries = retry_count(meta).saturating_add(1).min(RETRY_COUNT_MAX);
-            Verdict::Patch(failed(meta, *at, pass).set(keys::RETRY_COUNT, retries.to_string()).build())
+            Verdict::Patch(failed(meta, *at, pass).set(keys::RETRY_COUNT, retries.to_string()))
         }
         Effect::SweepClaim { at, .. } if matches!(state, State::Pending | State::Draining) && !meta.is_deleting() => {
-            Verdict::Patch(failed(meta, *at, pass).build())
+            Verdict::Patch(failed(meta, *at, pass))
         }
         // A repeated request of ours finds its own write.
         Effect::MarkFailed { .. } | Effect::SweepClaim { .. } if state == State::Failed && is_signed(meta, pass) => Verdict::Already,
@@ -45,7 +45,7 @@ pub(super) fn judge(effect: &Effect, claim: &NodeClaim, pass: &str) -> Verdict {
         Effect::MarkExpired { from, .. } if from.contains(&state) && meta.is_deleting() => {
             let attempt = [keys::STARTED_AT, keys::SURGE_CLAIM].into_iter().filter(|key| meta.annotation(key).is_some());
             let patch = Patch::signed(meta, pass).set(keys::STATE, State::Expired.as_str());
-            Verdict::Patch(attempt.fold(patch, |patch, key| patch.clear(key)).build())
+            Verdict::Patch(attempt.fold(patch, |patch, key| patch.clear(key)))
         }
         Effect::ClearClaim { .. } => clear(meta, state),
         Effect::DeleteClaim { uid, .. } | Effect::ReapClaim { uid, .. } if meta.uid != *uid => {
@@ -88,7 +88,7 @@ fn begin(meta: &Meta, from: &[State], at: Time, pass: &str) -> Verdict {
         return Verdict::Already;
     }
     let patch = Patch::signed(meta, pass).set(keys::STARTED_AT, to_annotation(at));
-    Verdict::Patch(if state == State::Pending { patch } else { patch.set(keys::STATE, State::Pending.as_str()) }.build())
+    Verdict::Patch(if state == State::Pending { patch } else { patch.set(keys::STATE, State::Pending.as_str()) })
 }
 
 fn failed(meta: &Meta, at: Time, pass: &str) -> Patch {
@@ -104,7 +104,7 @@ fn clear(meta: &Meta, state: State) -> Verdict {
     }
     let ours = [keys::STATE, keys::STARTED_AT, keys::SURGE_CLAIM, keys::WRITTEN_BY];
     let present: Vec<&str> = ours.into_iter().filter(|key| meta.annotation(key).is_some()).collect();
-    if present.is_empty() { Verdict::Already } else { Verdict::Patch(Patch::of(meta).clear_all(&present).build()) }
+    if present.is_empty() { Verdict::Already } else { Verdict::Patch(Patch::of(meta).clear_all(&present)) }
 }
 
 fn not_from(meta: &Meta, state: State) -> Verdict {

@@ -1,7 +1,5 @@
 //! Writes on a Node: freeze, cordon, and their undoing. Only what is ours is ever removed.
 
-use serde_json::{Value, json};
-
 use super::{Verdict, misdirected};
 use crate::{
     api::{karpenter::Node, keys, meta::Meta},
@@ -44,7 +42,7 @@ fn mark(node: &Node, claim: &str, mut patch: Patch) -> Patch {
 }
 
 fn settle(patch: Patch) -> Verdict {
-    if patch.is_empty() { Verdict::Already } else { Verdict::Patch(patch.build()) }
+    if patch.is_empty() { Verdict::Already } else { Verdict::Patch(patch) }
 }
 
 fn freeze(node: &Node, claim: &str) -> Verdict {
@@ -69,7 +67,7 @@ fn cordon(node: &Node, claim: &str) -> Verdict {
         return Verdict::Already;
     }
     let patch = mark(node, claim, Patch::of(&node.metadata));
-    settle(patch.set(keys::CORDONED, TRUE).spec("unschedulable", json!(true)))
+    settle(patch.set(keys::CORDONED, TRUE).cordon(true))
 }
 
 fn restore(node: &Node, owner: &Owner) -> Verdict {
@@ -98,7 +96,7 @@ fn restore(node: &Node, owner: &Owner) -> Verdict {
         };
     }
     if meta.annotation(keys::CORDONED) == Some(TRUE) && node.spec.unschedulable {
-        patch = patch.spec("unschedulable", Value::Null);
+        patch = patch.cordon(false);
     }
     if meta.label(keys::MARKED).is_some() {
         patch = patch.label(keys::MARKED, None);

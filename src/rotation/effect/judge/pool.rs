@@ -21,18 +21,18 @@ pub(super) fn judge(effect: &Effect, pool: &NodePool, pass: &str) -> Verdict {
     let meta = &pool.metadata;
     match effect {
         Effect::Anchor { claim, at, failed_at, .. } => match unanchored(meta, claim, false) {
-            Ok(()) => Verdict::Patch(keep_pause(meta, start(meta, claim, pass), *failed_at, *at).build()),
+            Ok(()) => Verdict::Patch(keep_pause(meta, start(meta, claim, pass), *failed_at, *at)),
             Err(verdict) => verdict,
         },
         Effect::StartFallback { claim, at, failed_at, .. } => match unanchored(meta, claim, true) {
-            Ok(()) => Verdict::Patch(keep_pause(meta, start_fallback(meta, claim, *at, pass), *failed_at, *at).build()),
+            Ok(()) => Verdict::Patch(keep_pause(meta, start_fallback(meta, claim, *at, pass), *failed_at, *at)),
             Err(verdict) => verdict,
         },
         Effect::MirrorDraining { claim, at, surge, .. } => mirror(meta, claim, *at, *surge, pass),
         // A repeated request of ours finds its own release: no anchor, and our signature.
         Effect::Release { .. } if meta.annotation(keys::ACTIVE_ROTATION).is_none() && is_signed(meta, pass) => Verdict::Already,
         Effect::Release { claim, end, at, .. } => match anchored_on(meta, claim) {
-            Ok(()) => Verdict::Patch(release(pool, *end, *at, pass).build()),
+            Ok(()) => Verdict::Patch(release(pool, *end, *at, pass)),
             Err(verdict) => verdict,
         },
         Effect::SettleWindows { from, to, missed, .. } => settle_windows(meta, from.as_deref(), to, *missed),
@@ -40,7 +40,7 @@ pub(super) fn judge(effect: &Effect, pool: &NodePool, pass: &str) -> Verdict {
         Effect::ForgetPoolWriter { .. } => match meta.annotation(keys::WRITTEN_BY) {
             None => Verdict::Already,
             Some(_) if meta.annotation(keys::ACTIVE_ROTATION).is_some() => Verdict::NotMine("a rotation is anchored".into()),
-            Some(_) => Verdict::Patch(Patch::of(meta).clear(keys::WRITTEN_BY).build()),
+            Some(_) => Verdict::Patch(Patch::of(meta).clear(keys::WRITTEN_BY)),
         },
         _ => misdirected(effect, "NodePool"),
     }
@@ -73,7 +73,7 @@ fn anchored_on(meta: &Meta, claim: &str) -> Result<(), Verdict> {
 /// Leftovers of an earlier rotation must not colour the outcome of this one, so they go with the same write.
 fn start(meta: &Meta, claim: &str, pass: &str) -> Patch {
     let leftovers = keys::ROTATION_SCOPED.iter().filter(|key| meta.annotation(key).is_some());
-    leftovers.fold(Patch::signed(meta, pass), |patch, key| patch.clear(key)).set(keys::ACTIVE_ROTATION, claim)
+    leftovers.fold(Patch::signed(meta, pass), |patch, key| patch.clear(*key)).set(keys::ACTIVE_ROTATION, claim)
 }
 
 fn start_fallback(meta: &Meta, claim: &str, at: Time, pass: &str) -> Patch {
@@ -114,7 +114,7 @@ fn mirror(meta: &Meta, claim: &str, at: Time, surge: Option<(TimeDelta, SurgePat
         (Some((wait, path)), None) => patch.set(keys::SURGE_WAIT, format_duration(wait)).set(keys::SURGE_PATH, path.as_str()),
         _ => patch,
     };
-    Verdict::Patch(patch.build())
+    Verdict::Patch(patch)
 }
 
 /// One write removes the whole rotation-scoped set, stamps what the outcome calls for and moves its total.
@@ -159,11 +159,11 @@ fn settle_windows(meta: &Meta, from: Option<&str>, to: &str, missed: u64) -> Ver
         _ => {
             let patch = Patch::of(meta).set(keys::WINDOW_SETTLED_AT, to);
             if missed == 0 {
-                return Verdict::Patch(patch.build());
+                return Verdict::Patch(patch);
             }
             let mut totals = Totals::of(meta).unwrap_or_default();
             totals.window_missed = totals.window_missed.saturating_add(missed);
-            Verdict::Patch(patch.set(keys::TOTALS, totals.to_annotation()).build())
+            Verdict::Patch(patch.set(keys::TOTALS, totals.to_annotation()))
         }
     }
 }
@@ -172,6 +172,6 @@ fn drop_orphans(meta: &Meta) -> Verdict {
     if meta.annotation(keys::ACTIVE_ROTATION).is_some() {
         return Verdict::NotMine("a rotation is anchored".into());
     }
-    let orphans: Vec<&str> = keys::ROTATION_SCOPED.into_iter().filter(|key| meta.annotation(key).is_some()).collect();
-    if orphans.is_empty() { Verdict::Already } else { Verdict::Patch(Patch::of(meta).clear_all(&orphans).build()) }
+    let orphans: Vec<&'static str> = keys::ROTATION_SCOPED.into_iter().filter(|key| meta.annotation(key).is_some()).collect();
+    if orphans.is_empty() { Verdict::Already } else { Verdict::Patch(Patch::of(meta).clear_all(&orphans)) }
 }

@@ -2,8 +2,7 @@
 
 use noderotation::cli::Cli;
 
-/// Of the static program: musl's own allocator takes several times as long, most of all with several threads.
-#[cfg(target_env = "musl")]
+/// Objects come and go by the thousand: the allocators of the C libraries take longer for it, musl's several times.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

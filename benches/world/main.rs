@@ -34,6 +34,10 @@ use serde_json::json;
 #[path = "../chart.rs"]
 mod chart;
 
+/// As the program has.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const POOLS: usize = 10;
 /// Nodes and days that are measured; each curve's points from left to right.
 const FLEETS: [(usize, usize); 9] =

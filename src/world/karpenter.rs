@@ -142,8 +142,10 @@ impl PoolWorld {
         if let Some(claim) = self.view.claims.get_mut(&host.claim) {
             claim.status.conditions = kinds.iter().map(|(kind, from)| condition(kind, stage >= *from)).collect();
             claim.status.node_name = (stage >= Stage::Registered).then(|| host.node.clone());
-            claim.status.capacity = host.capacity.raw().into();
-            claim.status.allocatable = usable.raw().into();
+            if claim.status.capacity.is_empty() {
+                claim.status.capacity = host.capacity.raw().into();
+                claim.status.allocatable = usable.raw().into();
+            }
             claim.metadata.resource_version = serial.to_string();
         }
         if stage >= Stage::Registered {

@@ -15,7 +15,7 @@ use crate::{
         pod::Pod,
     },
     policy::Policy,
-    rotation::effect::{Effect, Fresh, Target},
+    rotation::effect::{Effect, Fresh, Kind, Target},
 };
 
 /// What a pass knows.
@@ -196,6 +196,18 @@ impl View {
 }
 
 impl View {
+    /// An object as it was read for this View: `None` where it was not read whole, `Some(None)` where there was none. It is old by
+    /// as much as the View is, and lacks what no effect is judged by.
+    pub fn copy_of(&self, target: &Target) -> Option<Option<Fresh>> {
+        let name = &target.name;
+        match target.kind {
+            Kind::NodePool => self.pools.get(name).map(|pool| Some(Fresh::NodePool(Box::new(pool.clone())))),
+            Kind::NodeClaim => self.claims.get(name).map(|claim| Some(Fresh::NodeClaim(Box::new(claim.clone())))),
+            Kind::Node => self.facts.nodes.get(name)?.as_ref().map(|node| Some(Fresh::Node(Box::new(node.clone())))),
+            Kind::Pod => Some(self.placeholders.get(name).map(|pod| Fresh::Pod(Box::new(pod.clone())))),
+        }
+    }
+
     /// What the API server says of this write.
     pub fn rehearsal(&self, effect: Effect) -> Result<&Answer, Missing> {
         let rehearsal = Rehearsal(effect);

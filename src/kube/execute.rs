@@ -1,5 +1,10 @@
 //! Performs one effect: read its object, judge, write what was judged, and on conflict read and judge again (§2).
 //!
+//! Where the pass has a copy of the object already, the first judgement is made on that. Only a write that it leads to and
+//! that lands counts: a patch lands on the copy's very version, a create where nothing is, so it would have come to the same
+//! after reading. Whatever else the copy comes to (nothing to do, not ours, gone, a delete, a refusal) may be because it is
+//! old: the object is read, and judged as if nothing had been known.
+//!
 //! A write is conditional (a patch on the version, a delete on the UID, a create on absence), so it can be sent again
 //! whatever became of the one before. What remains is to tell whose write it was that is found: ours, if its answer was
 //! lost or a proxy sent it twice, or a rival's. That is what [`Doubt`] is about.
@@ -64,13 +69,26 @@ enum Sent {
 }
 
 impl Executor<'_> {
-    /// Performs the effect on this object that the judge decides on.
+    /// Performs the effect on this object that the judge decides on; first on what is `known` of it.
     ///
     /// # Errors
     /// [`Failure`] for what says nothing about the effect. Five conflicts in a row are a lost race, not a failure.
-    pub async fn perform(&self, target: &Target, judge: impl Fn(Option<&Fresh>) -> Verdict) -> Result<Outcome, Failure> {
+    pub async fn perform(
+        &self,
+        target: &Target,
+        known: Option<Option<Fresh>>,
+        judge: impl Fn(Option<&Fresh>) -> Verdict,
+    ) -> Result<Outcome, Failure> {
         let mut doubt: Option<Doubt> = None;
         let mut lost = 0;
+        if let Some((verdict, known)) = known.and_then(|known| Some((on_version(judge(known.as_ref()))?, known))) {
+            self.guard.permits(&words(target))?;
+            match self.write(target, verdict, known).await? {
+                Sent::Done(outcome @ Outcome::Landed { .. }) => return Ok(outcome),
+                Sent::Done(_) => {}
+                Sent::Doubtful(new) => doubt = Some(self.doubt(new, None, &mut lost).await),
+            }
+        }
         for _ in 0..JUDGEMENTS {
             self.guard.permits(&words(target))?;
             let fresh = read(self.api, target).await?;
@@ -90,13 +108,7 @@ impl Executor<'_> {
             }
             match self.write(target, verdict, fresh).await? {
                 Sent::Done(outcome) => return Ok(outcome),
-                Sent::Doubtful(new) => {
-                    if new.lost {
-                        lost += 1;
-                        self.api.pause(UNCLEAR_PAUSE * lost).await;
-                    }
-                    doubt = Some(new.after(doubt));
-                }
+                Sent::Doubtful(new) => doubt = Some(self.doubt(new, doubt, &mut lost).await),
             }
         }
         match doubt {
@@ -106,6 +118,15 @@ impl Executor<'_> {
                 Ok(Outcome::Raced(format!("{JUDGEMENTS} conflicts in a row, the last: {last}")))
             }
         }
+    }
+
+    /// The doubt that is left by a write, after an earlier one; where the answer is lost, after a pause.
+    async fn doubt(&self, new: Doubt, earlier: Option<Doubt>, lost: &mut u32) -> Doubt {
+        if new.lost {
+            *lost += 1;
+            self.api.pause(UNCLEAR_PAUSE * *lost).await;
+        }
+        new.after(earlier)
     }
 
     /// It is as we want it. Did we do it? A pool or claim says who wrote it; a Pod or Node doesn't, so there it is ours
@@ -187,6 +208,15 @@ impl Doubt {
             Some(earlier) if earlier.lost => Self { lost: true, before: earlier.before, ..self },
             _ => self,
         }
+    }
+}
+
+/// The verdict, where it is a write that lands on nothing but what was judged.
+fn on_version(verdict: Verdict) -> Option<Verdict> {
+    match verdict {
+        Verdict::Patch(_) | Verdict::Create(_) => Some(verdict),
+        // A delete depends on the UID alone.
+        Verdict::Delete { .. } | Verdict::Already | Verdict::NotMine(_) | Verdict::Gone => None,
     }
 }
 

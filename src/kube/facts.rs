@@ -11,7 +11,7 @@ use super::{
     call::{Api, CallError},
     list::List,
     load::{item, one_of_many},
-    rehearse::{known, rehearse},
+    rehearse::rehearse,
     resource::{NODES, PODS, budgets, events},
 };
 use crate::{
@@ -90,7 +90,10 @@ async fn answer(reader: Reader<'_>, need: &Need, view: &View) -> Result<Answer, 
             whole(api, &list, item).await.map(Answer::Pods)
         }
         Need::BudgetsIn(namespace) => whole(api, &List::of("PodDisruptionBudget", budgets(namespace)), item).await.map(Answer::Budgets),
-        Need::Rehearsal(write) => Ok(Answer::Rehearsal(rehearse(api, reader.pass, &write.0, known(view, &write.0)).await)),
+        Need::Rehearsal(write) => {
+            let known = view.copy_of(&write.0.target());
+            Ok(Answer::Rehearsal(rehearse(api, reader.pass, &write.0, known).await))
+        }
         Need::EventsAbout(pod) => {
             let uid = view.placeholders.get(pod).and_then(|pod| pod.metadata.uid.as_deref());
             let uid = uid.map(|uid| format!(",regarding.uid={uid}")).unwrap_or_default();

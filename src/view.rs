@@ -121,7 +121,7 @@ impl Ord for Rehearsal {
 pub enum Answer {
     /// It would do it.
     Agreed {
-        /// The object as it would be, where the answer carries it.
+        /// The new object as it would be, where the answer carries it.
         after: Option<Box<Fresh>>,
     },
     /// It refuses, as it would refuse the real write.

@@ -248,9 +248,9 @@ pub async fn read(api: &Api, target: &Target) -> Result<Option<Fresh>, Failure> 
 /// An object of this kind, as an answer tells it.
 pub fn fresh(kind: Kind, body: &Bytes) -> Result<Fresh, Unreadable> {
     Ok(match kind {
-        Kind::NodePool => Fresh::NodePool(json::from_slice(body)?),
-        Kind::NodeClaim => Fresh::NodeClaim(json::from_slice(body)?),
-        Kind::Node => Fresh::Node(json::from_slice(body)?),
+        Kind::NodePool => Fresh::NodePool(json::direct(body)?),
+        Kind::NodeClaim => Fresh::NodeClaim(json::direct(body)?),
+        Kind::Node => Fresh::Node(json::direct(body)?),
         Kind::Pod => Fresh::Pod(json::from_slice(body)?),
     })
 }

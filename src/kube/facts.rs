@@ -116,7 +116,7 @@ async fn node(api: &Api, name: &str) -> Result<Option<Node>, String> {
     let attempted = format!("get Node {name}");
     let request = Resource::new(NODES).get(name, &GetParams::default()).map_err(|error| format!("{attempted}: {error}"))?;
     match api.read(&request).await {
-        Ok(body) => json::from_slice(&body).map(Some).map_err(|why| format!("{attempted}: {why}")),
+        Ok(body) => json::direct(&body).map(Some).map_err(|why| format!("{attempted}: {why}")),
         Err(CallError::Status { code: 404, .. }) => Ok(None),
         Err(error) => Err(error.failure(&attempted).to_string()),
     }

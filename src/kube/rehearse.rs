@@ -60,7 +60,8 @@ async fn ask(api: &Api, target: &Target, verdict: &Verdict) -> Result<Answer, St
     };
     let creates = matches!(verdict, Verdict::Create(_));
     match answer {
-        Ok(body) => Ok(Answer::Agreed { after: after(target, &body) }),
+        // Only at a new object anyone looks: would it be as it was sent?
+        Ok(body) => Ok(Answer::Agreed { after: if creates { after(target, &body) } else { None } }),
         Err(CallError::Status { code: 409, words, .. }) => Err(words),
         Err(CallError::Status { code: 404, words, .. }) if !creates => Ok(Answer::Unknown(format!("{attempted}: {words}"))),
         Err(CallError::Status { code: status @ 400..=500, words, .. }) if is_about_the_write(status, &words) => {
@@ -70,7 +71,7 @@ async fn ask(api: &Api, target: &Target, verdict: &Verdict) -> Result<Answer, St
     }
 }
 
-/// The object as it would be. A delete may be answered with a `Status` instead.
+/// The object as it would be; what stands in between may answer with a `Status` instead.
 fn after(target: &Target, body: &Bytes) -> Option<Box<Fresh>> {
     let answer: Value = serde_json::from_slice(body).ok()?;
     if answer["kind"] == "Status" {

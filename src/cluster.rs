@@ -33,7 +33,7 @@ pub trait Cluster {
     async fn apply(&self, effect: &Effect) -> Result<Outcome, Failure>;
 
     /// Performs one effect, which may first be judged on a copy of its object that the pass has (`Some(None)`: there was no such
-    /// object). What that comes to counts only where a write lands by it, and so on that very version; else as
+    /// object). What that comes to counts only where a patch lands by it, and so on that very version; else as
     /// [`Cluster::apply`]. Where reading costs nothing, no copy is needed.
     ///
     /// # Errors

@@ -1,9 +1,9 @@
 //! Performs one effect: read its object, judge, write what was judged, and on conflict read and judge again (§2).
 //!
-//! Where the pass has a copy of the object already, the first judgement is made on that. Only a write that it leads to and
-//! that lands counts: a patch lands on the copy's very version, a create where nothing is, so it would have come to the same
-//! after reading. Whatever else the copy comes to (nothing to do, not ours, gone, a delete, a refusal) may be because it is
-//! old: the object is read, and judged as if nothing had been known.
+//! Where the pass has a copy of the object already, the first judgement is made on that. Only a patch that it leads to and
+//! that lands counts: it lands on the copy's very version, so it would have come to the same after reading. Whatever else the
+//! copy comes to (nothing to do, not ours, gone, a create, a delete, a refusal) may be because it is old: the object is read,
+//! and judged as if nothing had been known.
 //!
 //! A write is conditional (a patch on the version, a delete on the UID, a create on absence), so it can be sent again
 //! whatever became of the one before. What remains is to tell whose write it was that is found: ours, if its answer was
@@ -214,9 +214,10 @@ impl Doubt {
 /// The verdict, where it is a write that lands on nothing but what was judged.
 fn on_version(verdict: Verdict) -> Option<Verdict> {
     match verdict {
-        Verdict::Patch(_) | Verdict::Create(_) => Some(verdict),
-        // A delete depends on the UID alone.
-        Verdict::Delete { .. } | Verdict::Already | Verdict::NotMine(_) | Verdict::Gone => None,
+        Verdict::Patch(_) => Some(verdict),
+        // A delete depends on the UID alone. A placeholder comes right after its Node was cordoned, and a scheduler that has
+        // not seen that yet may bind it there: the moment that reading takes is left to it.
+        Verdict::Delete { .. } | Verdict::Create(_) | Verdict::Already | Verdict::NotMine(_) | Verdict::Gone => None,
     }
 }
 

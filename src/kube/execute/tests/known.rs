@@ -2,9 +2,6 @@
 
 use super::*;
 
-const POD: &str = "/api/v1/namespaces/ns/pods/noderotation-surge-web-a";
-const PODS: &str = "/api/v1/namespaces/ns/pods";
-
 /// The pool or claim as it stands now.
 fn copy(fake: &Fake, path: &str) -> Option<Option<Fresh>> {
     let kind = if path == POOL { Kind::NodePool } else { Kind::NodeClaim };
@@ -113,22 +110,10 @@ async fn nothing_is_deleted_on_what_is_known() {
 }
 
 #[tokio::test]
-async fn a_placeholder_that_is_known_not_to_be_there_is_created_at_once() {
+async fn nothing_is_created_on_what_is_known() {
     let fake = fake();
-    assert_eq!(knowing(&fake, &create(), Some(None)).await, is("landed - > 4", "POST"));
-    // One with our label for this claim is ours, whoever was answered.
-    assert_eq!(knowing(&fake, &create(), Some(None)).await, is("landed - > 4", "POST GET"));
-    let foreign = json!({"metadata": {"name": "noderotation-surge-web-a", "namespace": "ns"}});
-    fake.store(|store| store.put(POD, foreign));
-    let (outcome, methods) = knowing(&fake, &create(), Some(None)).await;
-    assert!(outcome.starts_with("Raced(") && methods == "POST GET", "{outcome} {methods}");
-    let ended = json!({
-        "metadata": {"name": "noderotation-surge-web-a", "labels": {keys::SURGE_FOR: "web-a"}}, "status": {"phase": "Failed"},
-    });
-    fake.store(|store| store.put(POD, ended));
-    let (outcome, methods) = knowing(&fake, &create(), Some(None)).await;
-    assert!(outcome.starts_with("Raced(") && methods == "POST GET", "{outcome} {methods}");
-    assert!(fake.get(PODS).is_none());
+    assert_eq!(knowing(&fake, &create(), Some(None)).await, is("landed - > 4", "GET POST"));
+    assert_eq!(knowing(&fake, &create(), Some(None)).await, is("Already", "GET"), "it was not there, and has come");
 }
 
 #[tokio::test]
@@ -150,10 +135,6 @@ async fn a_lost_answer_or_a_second_delivery_is_told_as_if_the_object_had_been_re
         let fake = fake();
         let known = copy(&fake, POOL);
         assert_eq!(troubled(&fake, &anchor(), known, "PATCH", vec![fault]).await, is("landed 1 > 4", methods));
-    }
-    for (fault, methods) in [(Fault::LoseAnswer, "POST GET"), (Fault::Twice, "POST GET"), (Fault::LoseRequest, "POST GET POST")] {
-        let fake = fake();
-        assert_eq!(troubled(&fake, &create(), Some(None), "POST", vec![fault]).await, is("landed - > 4", methods));
     }
     let fake = fake();
     let failing = (0..3).map(|_| refuse(500, "webhook failed")).collect();

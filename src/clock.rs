@@ -4,7 +4,7 @@
 //! How exact it is: `Date` has whole seconds and is a round trip old when it is heard, so this clock lags behind the
 //! server's by up to a second and that round trip, and is never ahead of it. Every later `Date` may only move it
 //! forward: that takes the lag out, and tells a process that was suspended (the monotonic clock stands still then) what
-//! time it has become before it writes again.
+//! time it has become. What it may write before that first answer is a patch on the very version that it had judged.
 
 use std::sync::{Mutex, PoisonError};
 

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::*;
 use crate::{
-    api::{keys, pod::Pod},
+    api::pod::Pod,
     cluster::Cluster,
     kube::fake::{Fake, Fault, Store, at, refuse},
     rotation::{effect::Fresh, state::State},

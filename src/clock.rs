@@ -4,7 +4,7 @@
 //! How exact it is: `Date` has whole seconds and is a round trip old when it is heard, so this clock lags behind the
 //! server's by up to a second and that round trip, and is never ahead of it. Every later `Date` may only move it
 //! forward: that takes the lag out, and tells a process that was suspended (the monotonic clock stands still then) what
-//! time it has become before it writes again.
+//! time it has become before it writes again: while it [may have slept](Clock::may_have_slept), it reads first.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -16,6 +16,9 @@ use crate::api::time::{Time, format_duration, later};
 /// A difference to the local clock, or a leap, that is worth a log line.
 const SKEW: TimeDelta = TimeDelta::seconds(30);
 
+/// How much further the local clock may have moved than the monotonic one before that counts as sleep.
+const SLEPT: TimeDelta = TimeDelta::seconds(2);
+
 /// A clock that learns the time from the API server.
 #[derive(Debug)]
 pub struct Clock(Mutex<Reading>);
@@ -24,6 +27,8 @@ pub struct Clock(Mutex<Reading>);
 struct Reading {
     time: Time,
     taken: Instant,
+    /// What the local clock said then.
+    local: Time,
     of_server: bool,
 }
 
@@ -36,7 +41,8 @@ impl Reading {
 impl Clock {
     /// A clock that says the local time until it hears the server's.
     pub fn local() -> Self {
-        Self(Mutex::new(Reading { time: wall(), taken: Instant::now(), of_server: false }))
+        let local = wall();
+        Self(Mutex::new(Reading { time: local, taken: Instant::now(), local, of_server: false }))
     }
 
     /// Now.
@@ -47,6 +53,14 @@ impl Clock {
     /// Whether it has heard the server's time.
     pub fn is_of_server(&self) -> bool {
         self.reading().of_server
+    }
+
+    /// Whether this process may have been suspended since it last learned the time: the local clock went on and the monotonic one
+    /// stood still. What was known then is no ground for a write any more.
+    pub fn may_have_slept(&self) -> bool {
+        let reading = self.reading();
+        let awake = TimeDelta::from_std(reading.taken.elapsed()).unwrap_or(TimeDelta::MAX);
+        wall() - reading.local > awake + SLEPT
     }
 
     /// Says in the log that no answer has told the time, where it is so.
@@ -66,7 +80,7 @@ impl Clock {
             return;
         }
         let again = reading.of_server;
-        *reading = Reading { time: heard, taken: Instant::now(), of_server: true };
+        *reading = Reading { time: heard, taken: Instant::now(), local: wall(), of_server: true };
         // A log line asks for the time itself.
         drop(reading);
         let leap = heard - now;
@@ -82,6 +96,14 @@ impl Clock {
 
     fn reading(&self) -> Reading {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+impl Clock {
+    /// As if the process had been suspended for so long.
+    pub fn sleep(&self, length: TimeDelta) {
+        self.0.lock().unwrap().local -= length;
     }
 }
 
@@ -115,6 +137,17 @@ mod tests {
         assert_eq!(second(&clock), at("2026-11-30T07:00:00Z"));
         clock.hear("Mon, 30 Nov 2026 08:00:00 GMT");
         assert_eq!(second(&clock), at("2026-11-30T08:00:00Z"));
+    }
+
+    #[test]
+    fn a_process_that_slept_knows_until_it_hears_what_time_it_has_become() {
+        let clock = Clock::local();
+        clock.hear("Mon, 30 Nov 2026 07:00:00 GMT");
+        assert!(!clock.may_have_slept());
+        clock.sleep(TimeDelta::hours(1));
+        assert!(clock.may_have_slept());
+        clock.hear("Mon, 30 Nov 2026 08:00:00 GMT");
+        assert!(!clock.may_have_slept());
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::{
     api::time::Time,
     rotation::{
-        effect::{Effect, Outcome},
+        effect::{Effect, Fresh, Outcome},
         notice::Notice,
     },
     view::{Need, View},
@@ -31,6 +31,16 @@ pub trait Cluster {
     /// # Errors
     /// [`Failure`] for anything that says nothing about the effect: transport, deadline, a lost Lease, a signal.
     async fn apply(&self, effect: &Effect) -> Result<Outcome, Failure>;
+
+    /// Performs one effect, which may first be judged on a copy of its object that the pass has (`Some(None)`: there was no such
+    /// object). What that comes to counts only where a patch lands by it, and so on that very version; else as
+    /// [`Cluster::apply`]. Where reading costs nothing, no copy is needed.
+    ///
+    /// # Errors
+    /// As [`Cluster::apply`].
+    async fn apply_knowing(&self, effect: &Effect, _known: Option<Option<Fresh>>) -> Result<Outcome, Failure> {
+        self.apply(effect).await
+    }
 
     /// Tells notices as Events. Failing to tell costs nothing; it is logged.
     async fn tell(&self, notices: &[Notice]);

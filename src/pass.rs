@@ -21,10 +21,12 @@ use crate::{
     view::View,
 };
 
+mod known;
 mod perform;
 mod ready;
 
-pub use perform::{Performed, perform};
+pub use known::Known;
+pub use perform::{Performed, perform, perform_knowing};
 pub use ready::{Unready, ready};
 
 /// What one pass did.
@@ -114,39 +116,40 @@ pub async fn pass_over(cluster: &impl Cluster, concurrency: usize, look: Result<
         tracing::error!(kind = unreadable.kind, name = unreadable.name, error = unreadable.why, "an object can't be read");
         report.count(Stage::Load);
     }
-    sweep(cluster, &decision, &mut report).await;
+    let known = Known::of(&view);
+    sweep(cluster, &known, &decision, &mut report).await;
     for (pool, error) in &decision.errors {
         tracing::error!(nodepool = pool, error, "the pool can't be judged");
         report.count(Stage::Decide);
         report.pools.extend(view.pools.get(pool).map(|seen| (pool.clone(), PoolOutcome::unjudged(&seen.metadata))));
     }
-    steps(cluster, decision, concurrency, &mut report).await;
+    steps(cluster, &known, decision, concurrency, &mut report).await;
     write_status(cluster, &view, now, &mut report).await;
     report
 }
 
 /// Each item stands alone: one that fails is logged, and the next pass finds it again.
-async fn sweep(cluster: &impl Cluster, decision: &Decision, report: &mut PassReport) {
+async fn sweep(cluster: &impl Cluster, known: &Known<'_>, decision: &Decision, report: &mut PassReport) {
     for planned in &decision.sweep {
         if report.aborted.is_some() {
             return;
         }
-        let performed = perform(cluster, std::slice::from_ref(planned)).await;
+        let performed = perform_knowing(cluster, known, std::slice::from_ref(planned)).await;
         report.note("", &performed);
     }
 }
 
-async fn steps(cluster: &impl Cluster, decision: Decision, concurrency: usize, report: &mut PassReport) {
+async fn steps(cluster: &impl Cluster, known: &Known<'_>, decision: Decision, concurrency: usize, report: &mut PassReport) {
     if report.aborted.is_some() {
         return;
     }
     let work = decision.steps.into_iter().map(|(pool, step)| async move {
         let mut performed = Performed::default();
         for planned in &step.aside {
-            performed = performed.then(perform(cluster, std::slice::from_ref(planned)).await);
+            performed = performed.then(perform_knowing(cluster, known, std::slice::from_ref(planned)).await);
         }
         if performed.aborted.is_none() {
-            performed = performed.then(perform(cluster, &step.effects).await);
+            performed = performed.then(perform_knowing(cluster, known, &step.effects).await);
         }
         if performed.aborted.is_none() {
             let told = performed.conditions.drain(..).chain(step.conditions.iter().cloned()).collect::<Vec<_>>();

@@ -16,7 +16,7 @@ use crate::{
         shared::Shared,
     },
     policy::Policy,
-    rotation::effect::{Effect, Fresh, Target},
+    rotation::effect::{Effect, Fresh, Kind, Target},
 };
 
 /// What a pass knows.
@@ -122,7 +122,7 @@ impl Ord for Rehearsal {
 pub enum Answer {
     /// It would do it.
     Agreed {
-        /// The object as it would be, where the answer carries it.
+        /// The new object as it would be, where the answer carries it.
         after: Option<Box<Fresh>>,
     },
     /// It refuses, as it would refuse the real write.
@@ -197,6 +197,18 @@ impl View {
 }
 
 impl View {
+    /// An object as it was read for this View: `None` where it was not read whole, `Some(None)` where there was none. It is old by
+    /// as much as the View is, and lacks what no effect is judged by.
+    pub fn copy_of(&self, target: &Target) -> Option<Option<Fresh>> {
+        let name = &target.name;
+        match target.kind {
+            Kind::NodePool => self.pools.get(name).map(|pool| Some(Fresh::NodePool(Box::new(pool.clone())))),
+            Kind::NodeClaim => self.claims.get(name).map(|claim| Some(Fresh::NodeClaim(Box::new(claim.clone())))),
+            Kind::Node => self.facts.nodes.get(name)?.as_ref().map(|node| Some(Fresh::Node(Box::new(node.clone())))),
+            Kind::Pod => Some(self.placeholders.get(name).map(|pod| Fresh::Pod(pod.clone()))),
+        }
+    }
+
     /// What the API server says of this write.
     pub fn rehearsal(&self, effect: Effect) -> Result<&Answer, Missing> {
         let rehearsal = Rehearsal(effect);

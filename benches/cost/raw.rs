@@ -4,12 +4,8 @@
 use std::path::Path;
 
 use http_body_util::BodyExt;
-use kube::{
-    Client, Config,
-    api::ListParams,
-    config::{KubeConfigOptions, Kubeconfig},
-    core::Request,
-};
+use kube::{Client, api::ListParams, core::Request};
+use noderotation::kube::connect::{Target, connect};
 
 /// A custom resource's list ends in its metadata: so much of a page is looked at.
 const TAIL: usize = 4096;
@@ -17,10 +13,8 @@ const TAIL: usize = 4096;
 /// Lists NodePools and NodeClaims.
 #[tokio::main(flavor = "current_thread")]
 pub async fn list(kubeconfig: &Path, page: u32) {
-    let _already_chosen = rustls::crypto::ring::default_provider().install_default();
-    let kubeconfig = Kubeconfig::read_from(kubeconfig).unwrap();
-    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
-    let client = Client::try_from(config).unwrap();
+    // The same kind of connection as a pass has.
+    let client = connect(&Target { kubeconfig: Some(kubeconfig.into()), ..Target::default() }).await.unwrap();
     for plural in ["nodepools", "nodeclaims"] {
         let mut next = None;
         loop {

@@ -13,10 +13,7 @@ use std::{
 };
 
 use control_plane::{ControlPlane, Options};
-use kube::{
-    Client, Config,
-    config::{KubeConfigOptions, Kubeconfig},
-};
+use noderotation::kube::connect::{Target, connect};
 
 #[path = "../chart.rs"]
 mod chart;
@@ -45,11 +42,10 @@ fn main() {
 /// The bytes of the list in one answer, which nobody reads.
 #[tokio::main(flavor = "current_thread")]
 async fn list(kubeconfig: &Path) {
-    let _already_chosen = rustls::crypto::ring::default_provider().install_default();
-    let kubeconfig = Kubeconfig::read_from(kubeconfig).unwrap();
-    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
+    // The same kind of connection as a plan has.
+    let client = connect(&Target { kubeconfig: Some(kubeconfig.into()), ..Target::default() }).await.unwrap();
     let request = http::Request::get(CLAIMS).body(Vec::new()).unwrap();
-    let text = Client::try_from(config).unwrap().request_text(request).await.unwrap();
+    let text = client.request_text(request).await.unwrap();
     println!("{}", text.len());
 }
 

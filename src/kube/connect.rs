@@ -5,14 +5,22 @@
 use std::{path::PathBuf, time::Duration};
 
 use http::{HeaderValue, Uri, header};
-use hyper_util::client::proxy::matcher::Matcher;
+use hyper_timeout::TimeoutConnector;
+use hyper_util::{
+    client::{
+        legacy::{self, connect::HttpConnector},
+        proxy::matcher::Matcher,
+    },
+    rt::TokioExecutor,
+};
 use kube::{
     Client, Config,
-    client::ClientBuilder,
+    client::{ClientBuilder, ConfigExt},
     config::{AuthInfo, InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError},
 };
 
 use secrecy::ExposeSecret;
+use tower::{BoxError, ServiceBuilder};
 
 use super::{
     call::chain,
@@ -103,10 +111,29 @@ pub async fn reach(target: &Target) -> Result<(Client, Uri), ConnectError> {
     let agent = HeaderValue::from_static(concat!("noderotation/", env!("CARGO_PKG_VERSION")));
     config.headers.push((header::USER_AGENT, agent));
     let server = config.cluster_url.clone();
-    match ClientBuilder::try_from(config) {
-        Ok(builder) => Ok((builder.build(), server)),
+    // Through a proxy it is the client library's own stack.
+    let client = if config.proxy_url.is_some() { ClientBuilder::try_from(config).map(ClientBuilder::build) } else { prompt(config) };
+    match client {
+        Ok(client) => Ok((client, server)),
         Err(cause) => Err(ConnectError::Client { server, cause: Box::new(cause) }),
     }
+}
+
+/// A client that sends each request at once. The client library leaves Nagle's algorithm on: the first request of every
+/// connection then waits until the end of the TLS handshake is acknowledged, which servers put off for 40 ms.
+fn prompt(config: Config) -> kube::Result<Client> {
+    let mut tcp = HttpConnector::new();
+    tcp.enforce_http(false);
+    tcp.set_nodelay(true);
+    let mut connector = TimeoutConnector::new(config.rustls_https_connector_with_connector(tcp)?);
+    connector.set_connect_timeout(config.connect_timeout);
+    let service = ServiceBuilder::new()
+        .layer(config.base_uri_layer())
+        .option_layer(config.auth_layer()?)
+        .layer(config.extra_headers_layer()?)
+        .map_err(BoxError::from)
+        .service(legacy::Client::builder(TokioExecutor::new()).build(connector));
+    Ok(Client::new(service, config.default_namespace))
 }
 
 async fn configure(target: &Target) -> Result<Config, ConnectError> {
@@ -234,5 +261,39 @@ mod tests {
         assert_eq!(proxy("https://localhost:6443"), None);
         assert_eq!(proxy("https://[::1]:6443"), None);
         assert_eq!(proxy("http://api.example:8080"), None);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn no_request_waits_for_the_acknowledgement_of_another() {
+        use std::{
+            net::{TcpListener, TcpStream},
+            os::fd::OwnedFd,
+        };
+
+        use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
+
+        tls::choose_provider();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let server = listener.local_addr().unwrap();
+        let client = prompt(Config::new(format!("http://{server}").parse().unwrap())).unwrap();
+        // Nobody answers: the connection stays.
+        let asked = tokio::spawn(async move { client.apiserver_version().await });
+        let this = pidfd_open(getpid(), PidfdFlags::empty()).unwrap();
+        let stream = || {
+            let numbers = std::fs::read_dir("/proc/self/fd").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+            let files = numbers.filter_map(|number| pidfd_getfd(&this, number, PidfdGetfdFlags::empty()).ok());
+            files.map(|file: OwnedFd| TcpStream::from(file)).find(|stream| stream.peer_addr().is_ok_and(|peer| peer == server))
+        };
+        let mut nodelay = false;
+        for _ in 0..500 {
+            nodelay = stream().is_some_and(|stream| stream.nodelay().unwrap());
+            if nodelay {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        asked.abort();
+        assert!(nodelay, "TCP_NODELAY is not set");
     }
 }

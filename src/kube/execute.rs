@@ -1,5 +1,10 @@
 //! Performs one effect: read its object, judge, write what was judged, and on conflict read and judge again (§2).
 //!
+//! Where the pass has a copy of the object already, the first judgement is made on that. Only a patch that it leads to and
+//! that lands counts: it lands on the copy's very version, so it would have come to the same after reading. Whatever else the
+//! copy comes to (nothing to do, not ours, gone, a create, a delete, a refusal) may be because it is old: the object is read,
+//! and judged as if nothing had been known.
+//!
 //! A write is conditional (a patch on the version, a delete on the UID, a create on absence), so it can be sent again
 //! whatever became of the one before. What remains is to tell whose write it was that is found: ours, if its answer was
 //! lost or a proxy sent it twice, or a rival's. That is what [`Doubt`] is about.
@@ -64,13 +69,27 @@ enum Sent {
 }
 
 impl Executor<'_> {
-    /// Performs the effect on this object that the judge decides on.
+    /// Performs the effect on this object that the judge decides on; first on what is `known` of it.
     ///
     /// # Errors
     /// [`Failure`] for what says nothing about the effect. Five conflicts in a row are a lost race, not a failure.
-    pub async fn perform(&self, target: &Target, judge: impl Fn(Option<&Fresh>) -> Verdict) -> Result<Outcome, Failure> {
+    pub async fn perform(
+        &self,
+        target: &Target,
+        known: Option<Option<Fresh>>,
+        judge: impl Fn(Option<&Fresh>) -> Verdict,
+    ) -> Result<Outcome, Failure> {
         let mut doubt: Option<Doubt> = None;
         let mut lost = 0;
+        let known = known.filter(|_| !self.api.clock.may_have_slept());
+        if let Some((verdict, known)) = known.and_then(|known| Some((on_version(judge(known.as_ref()))?, known))) {
+            self.guard.permits(&words(target))?;
+            match self.write(target, verdict, known).await? {
+                Sent::Done(outcome @ Outcome::Landed { .. }) => return Ok(outcome),
+                Sent::Done(_) => {}
+                Sent::Doubtful(new) => doubt = Some(self.doubt(new, None, &mut lost).await),
+            }
+        }
         for _ in 0..JUDGEMENTS {
             self.guard.permits(&words(target))?;
             let fresh = read(self.api, target).await?;
@@ -90,13 +109,7 @@ impl Executor<'_> {
             }
             match self.write(target, verdict, fresh).await? {
                 Sent::Done(outcome) => return Ok(outcome),
-                Sent::Doubtful(new) => {
-                    if new.lost {
-                        lost += 1;
-                        self.api.pause(UNCLEAR_PAUSE * lost).await;
-                    }
-                    doubt = Some(new.after(doubt));
-                }
+                Sent::Doubtful(new) => doubt = Some(self.doubt(new, doubt, &mut lost).await),
             }
         }
         match doubt {
@@ -106,6 +119,15 @@ impl Executor<'_> {
                 Ok(Outcome::Raced(format!("{JUDGEMENTS} conflicts in a row, the last: {last}")))
             }
         }
+    }
+
+    /// The doubt that is left by a write, after an earlier one; where the answer is lost, after a pause.
+    async fn doubt(&self, new: Doubt, earlier: Option<Doubt>, lost: &mut u32) -> Doubt {
+        if new.lost {
+            *lost += 1;
+            self.api.pause(UNCLEAR_PAUSE * *lost).await;
+        }
+        new.after(earlier)
     }
 
     /// It is as we want it. Did we do it? A pool or claim says who wrote it; a Pod or Node doesn't, so there it is ours
@@ -190,6 +212,16 @@ impl Doubt {
     }
 }
 
+/// The verdict, where it is a write that lands on nothing but what was judged.
+fn on_version(verdict: Verdict) -> Option<Verdict> {
+    match verdict {
+        Verdict::Patch(_) => Some(verdict),
+        // A delete depends on the UID alone. A placeholder comes right after its Node was cordoned, and a scheduler that has
+        // not seen that yet may bind it there: the moment that reading takes is left to it.
+        Verdict::Delete { .. } | Verdict::Create(_) | Verdict::Already | Verdict::NotMine(_) | Verdict::Gone => None,
+    }
+}
+
 /// The metadata of a fresh copy.
 fn meta(fresh: &Fresh) -> Meta {
     match fresh {
@@ -218,9 +250,9 @@ pub async fn read(api: &Api, target: &Target) -> Result<Option<Fresh>, Failure> 
 /// An object of this kind, as an answer tells it.
 pub fn fresh(kind: Kind, body: &Bytes) -> Result<Fresh, Unreadable> {
     Ok(match kind {
-        Kind::NodePool => Fresh::NodePool(json::from_slice(body)?),
-        Kind::NodeClaim => Fresh::NodeClaim(json::from_slice(body)?),
-        Kind::Node => Fresh::Node(json::from_slice(body)?),
+        Kind::NodePool => Fresh::NodePool(json::direct(body)?),
+        Kind::NodeClaim => Fresh::NodeClaim(json::direct(body)?),
+        Kind::Node => Fresh::Node(json::direct(body)?),
         Kind::Pod => Fresh::Pod(json::from_slice(body)?),
     })
 }

@@ -11,7 +11,7 @@ use super::{
     call::{Api, CallError},
     list::List,
     load::{item, one_of_many},
-    rehearse::{known, rehearse},
+    rehearse::rehearse,
     resource::{NODES, PODS, budgets, events},
 };
 use crate::{
@@ -90,7 +90,10 @@ async fn answer(reader: Reader<'_>, need: &Need, view: &View) -> Result<Answer, 
             whole(api, &list, item).await.map(Answer::Pods)
         }
         Need::BudgetsIn(namespace) => whole(api, &List::of("PodDisruptionBudget", budgets(namespace)), item).await.map(Answer::Budgets),
-        Need::Rehearsal(write) => Ok(Answer::Rehearsal(rehearse(api, reader.pass, &write.0, known(view, &write.0)).await)),
+        Need::Rehearsal(write) => {
+            let known = view.copy_of(&write.0.target());
+            Ok(Answer::Rehearsal(rehearse(api, reader.pass, &write.0, known).await))
+        }
         Need::EventsAbout(pod) => {
             let uid = view.placeholders.get(pod).and_then(|pod| pod.metadata.uid.as_deref());
             let uid = uid.map(|uid| format!(",regarding.uid={uid}")).unwrap_or_default();
@@ -113,7 +116,7 @@ async fn node(api: &Api, name: &str) -> Result<Option<Node>, String> {
     let attempted = format!("get Node {name}");
     let request = Resource::new(NODES).get(name, &GetParams::default()).map_err(|error| format!("{attempted}: {error}"))?;
     match api.read(&request).await {
-        Ok(body) => json::from_slice(&body).map(Some).map_err(|why| format!("{attempted}: {why}")),
+        Ok(body) => json::direct(&body).map(Some).map_err(|why| format!("{attempted}: {why}")),
         Err(CallError::Status { code: 404, .. }) => Ok(None),
         Err(error) => Err(error.failure(&attempted).to_string()),
     }

@@ -16,27 +16,15 @@ use super::{
     resource::words,
 };
 use crate::{
-    rotation::effect::{Effect, Fresh, Kind, Target, Verdict, rehearse as judge},
-    view::{Answer, View},
+    rotation::effect::{Effect, Fresh, Target, Verdict, rehearse as judge},
+    view::Answer,
 };
 
 /// How often one write is tried at most while its object changes under it.
 const TRIES: u32 = 3;
 
-/// The write's object as the pass has read it a moment ago, or that there is none. Where it has changed since, the dry run
-/// conflicts, and it is read again.
-pub fn known(view: &View, effect: &Effect) -> Option<Option<Fresh>> {
-    let target = effect.target();
-    let name = &target.name;
-    match target.kind {
-        Kind::NodePool => None,
-        Kind::NodeClaim => view.claims.get(name).map(|claim| Some(Fresh::NodeClaim(Box::new(claim.clone())))),
-        Kind::Node => view.facts.nodes.get(name)?.as_ref().map(|node| Some(Fresh::Node(Box::new(node.clone())))),
-        Kind::Pod => Some(view.placeholders.get(name).map(|pod| Fresh::Pod(pod.clone()))),
-    }
-}
-
-/// Asks whether the API server would do this, for the pass with this id. What is [`known`] of the object need not be read.
+/// Asks whether the API server would do this, for the pass with this id. What is `known` of its object need
+/// not be read; where that has changed since, the dry run conflicts, and it is read again.
 pub async fn rehearse(api: &Api, pass: &str, effect: &Effect, mut known: Option<Option<Fresh>>) -> Answer {
     let target = effect.target();
     let mut last = String::new();
@@ -72,7 +60,8 @@ async fn ask(api: &Api, target: &Target, verdict: &Verdict) -> Result<Answer, St
     };
     let creates = matches!(verdict, Verdict::Create(_));
     match answer {
-        Ok(body) => Ok(Answer::Agreed { after: after(target, &body) }),
+        // Only at a new object anyone looks: would it be as it was sent?
+        Ok(body) => Ok(Answer::Agreed { after: if creates { after(target, &body) } else { None } }),
         Err(CallError::Status { code: 409, words, .. }) => Err(words),
         Err(CallError::Status { code: 404, words, .. }) if !creates => Ok(Answer::Unknown(format!("{attempted}: {words}"))),
         Err(CallError::Status { code: status @ 400..=500, words, .. }) if is_about_the_write(status, &words) => {
@@ -82,7 +71,7 @@ async fn ask(api: &Api, target: &Target, verdict: &Verdict) -> Result<Answer, St
     }
 }
 
-/// The object as it would be. A delete may be answered with a `Status` instead.
+/// The object as it would be; what stands in between may answer with a `Status` instead.
 fn after(target: &Target, body: &Bytes) -> Option<Box<Fresh>> {
     let answer: Value = serde_json::from_slice(body).ok()?;
     if answer["kind"] == "Status" {

@@ -25,7 +25,7 @@ use crate::{
     api::{keys::PROGRAM, time::Time},
     clock::Clock,
     cluster::{Cluster, Failure},
-    rotation::effect::{Effect, Outcome, apply},
+    rotation::effect::{Effect, Fresh, Outcome, apply},
     view::{Need, View},
 };
 
@@ -227,8 +227,12 @@ impl Cluster for Session {
     }
 
     async fn apply(&self, effect: &Effect) -> Result<Outcome, Failure> {
+        self.apply_knowing(effect, None).await
+    }
+
+    async fn apply_knowing(&self, effect: &Effect, known: Option<Option<Fresh>>) -> Result<Outcome, Failure> {
         let executor = Executor { api: &self.api, guard: &self.guard, faults: &self.faults, pass: &self.pass };
-        executor.perform(&effect.target(), |fresh| apply(effect, fresh, &self.pass)).await
+        executor.perform(&effect.target(), known, |fresh| apply(effect, fresh, &self.pass)).await
     }
 
     async fn tell(&self, notices: &[crate::rotation::notice::Notice]) {

@@ -77,6 +77,10 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::rotation::{
+        effect::{Fresh, apply},
+        tests::judge::on_a_claim,
+    };
 
     fn claim(name: &str, cpu: &str, metadata: Value) -> NodeClaim {
         let conditions = ["Launched", "Registered", "Initialized", "Ready", "Drained"];
@@ -112,5 +116,19 @@ mod tests {
     fn a_claim_that_is_being_deleted_keeps_all_its_conditions() {
         let deleted = claim("a", "8", json!({"deletionTimestamp": "2026-11-30T07:00:00Z"}));
         assert_eq!(Slimmer::default().slim(deleted).status.conditions.len(), 5);
+    }
+
+    #[test]
+    fn what_is_kept_is_all_that_a_write_is_judged_by() {
+        let (effects, states) = on_a_claim();
+        let claims = states.into_iter().filter_map(|(state, claim)| Some((state, claim?)));
+        for (state, claim) in claims {
+            let whole: NodeClaim = serde_json::from_value(claim).unwrap();
+            let slim = Slimmer::default().slim(whole.clone());
+            let [whole, slim] = [whole, slim].map(|claim| Fresh::NodeClaim(Box::new(claim)));
+            for effect in &effects {
+                assert_eq!(apply(effect, Some(&slim), "p"), apply(effect, Some(&whole), "p"), "{effect} on one that is {state}");
+            }
+        }
     }
 }

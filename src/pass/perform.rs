@@ -1,6 +1,7 @@
 //! Performs the effects of one step in order, tells what lands before the next one, and stops where the next pass has to
 //! look again.
 
+use super::known::Known;
 use crate::{
     api::{events::Kind, keys},
     cluster::{Cluster, Failure},
@@ -35,12 +36,17 @@ impl Performed {
     }
 }
 
-/// Performs effects in order.
+/// Performs effects in order, each on its object as it is then.
 pub async fn perform(cluster: &impl Cluster, effects: &[Planned]) -> Performed {
+    perform_knowing(cluster, &Known::default(), effects).await
+}
+
+/// Performs effects in order, and reads first only what is not known.
+pub async fn perform_knowing(cluster: &impl Cluster, known: &Known<'_>, effects: &[Planned]) -> Performed {
     let mut performed = Performed::default();
     let mut instead = None;
     for planned in effects {
-        match one(cluster, planned, &mut performed).await {
+        match one(cluster, known, planned, &mut performed).await {
             After::Next => {}
             After::Stop => break,
             After::Instead => {
@@ -51,7 +57,7 @@ pub async fn perform(cluster: &impl Cluster, effects: &[Planned]) -> Performed {
     }
     // What undoes a refused attempt has nothing to undo itself.
     for planned in instead.into_iter().flatten() {
-        if !matches!(one(cluster, planned, &mut performed).await, After::Next) {
+        if !matches!(one(cluster, known, planned, &mut performed).await, After::Next) {
             break;
         }
     }
@@ -64,8 +70,11 @@ enum After {
     Instead,
 }
 
-async fn one(cluster: &impl Cluster, planned: &Planned, performed: &mut Performed) -> After {
-    let outcome = match cluster.apply(&planned.effect).await {
+async fn one(cluster: &impl Cluster, known: &Known<'_>, planned: &Planned, performed: &mut Performed) -> After {
+    let target = planned.effect.target();
+    let outcome = cluster.apply_knowing(&planned.effect, known.copy(&target)).await;
+    known.learn(target, &outcome);
+    let outcome = match outcome {
         Ok(outcome) => outcome,
         Err(failure @ Failure::Call { .. }) => {
             performed.errors.push(failure.to_string());

@@ -11,7 +11,7 @@ mod failed;
 mod fallback;
 mod gates;
 mod governance;
-mod judge;
+pub mod judge;
 mod nodes;
 mod pending;
 mod properties;

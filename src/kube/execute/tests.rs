@@ -14,6 +14,8 @@ use crate::{
     rotation::effect::Effect,
 };
 
+mod known;
+
 const POOL: &str = "/apis/karpenter.sh/v1/nodepools/web";
 const CLAIM: &str = "/apis/karpenter.sh/v1/nodeclaims/web-a";
 

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::*;
 use crate::{
-    api::{keys, pod::Pod},
+    api::pod::Pod,
     cluster::Cluster,
     kube::fake::{Fake, Fault, Store, at, refuse},
     rotation::{effect::Fresh, state::State},
@@ -59,13 +59,13 @@ fn all(fake: &Fake) -> Vec<(String, Value)> {
 async fn what_would_be_done_is_agreed_and_nothing_is_stored() {
     let fake = fake();
     let before = all(&fake);
-    let Answer::Agreed { after: Some(after) } = answer(&fake, stamp()).await else { panic!() };
-    let Fresh::NodeClaim(claim) = *after else { panic!() };
-    assert_eq!(claim.metadata.annotation(keys::STATE), Some("pending"));
-    assert!(fake.log().iter().any(|line| line.starts_with("PATCH") && line.contains("dryRun=All")));
-    for effect in [freeze(), delete(), create()] {
+    let Answer::Agreed { after: Some(after) } = answer(&fake, create()).await else { panic!() };
+    let Fresh::Pod(pod) = *after else { panic!() };
+    assert_eq!(pod.metadata.name.as_deref(), Some("p1"));
+    for (effect, method) in [(stamp(), "PATCH"), (freeze(), "PATCH"), (delete(), "DELETE")] {
         let told = answer(&fake, effect).await;
-        assert!(matches!(told, Answer::Agreed { after: Some(_) }), "{told:?}");
+        assert!(matches!(told, Answer::Agreed { after: None }), "{told:?}");
+        assert!(fake.log().iter().any(|line| line.starts_with(method)));
     }
     assert_eq!(all(&fake), before);
 }

@@ -140,8 +140,8 @@ fn named(states: Vec<(&str, Option<Value>)>) -> Vec<(String, Option<Value>)> {
     states.into_iter().map(|(name, object)| (name.to_owned(), object)).collect()
 }
 
-#[test]
-fn effects_on_a_claim() {
+/// Every effect on a claim, and the states that it can be found in.
+pub fn on_a_claim() -> ([Effect; 11], Vec<(String, Option<Value>)>) {
     let mut states = vec![("absent".to_owned(), None)];
     for state in ["none", "pending", "draining", "failed", "expired", "odd"] {
         for deleting in [false, true] {
@@ -185,6 +185,12 @@ fn effects_on_a_claim() {
         Effect::DeleteClaim { claim: name.clone(), uid: uid.clone() },
         Effect::ReapClaim { claim: name, uid },
     ];
+    (effects, states)
+}
+
+#[test]
+fn effects_on_a_claim() {
+    let (effects, states) = on_a_claim();
     insta::assert_snapshot!(table(&effects, &states));
 }
 

@@ -127,3 +127,17 @@ async fn every_pair(index: usize) {
         }
     }
 }
+
+/// A write is judged on what the pass knows; only the Node has to be read, once, for its resources,
+/// and the placeholder is looked for before it is created.
+#[tokio::test(start_paused = true)]
+async fn a_start_reads_no_object_again_that_it_writes() {
+    let start = &turning_points().await[0].seen;
+    // Anchor, stamp, freeze, cordon and placeholder; and how far windows are judged.
+    assert_eq!(writes(start).len(), 6, "{start:?}");
+    let of_one = |line: &&String| {
+        line.starts_with("GET") && ["/nodepools/", "/nodeclaims/", "/nodes/", "/pods/"].iter().any(|kind| line.contains(kind))
+    };
+    let read: Vec<&String> = start.iter().filter(of_one).collect();
+    assert_eq!(read, ["GET /api/v1/nodes/node-web-0", "GET /api/v1/namespaces/rotation/pods/noderotation-surge-web-0"]);
+}

@@ -56,7 +56,7 @@ async fn a_pass_whose_lease_was_taken_while_it_stood_still_writes_nothing_more()
         for number in writes(&point.seen) {
             let world = point.world.fork();
             let invariants = Invariants::of(&world);
-            // The read on which the write depends.
+            // The last request before the write: its answer tells the time.
             let gate = Gate::before(number - 1);
             let slow = async {
                 let mut session = Session::begin(gate.client(invariants.door()), terms());

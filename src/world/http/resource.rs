@@ -62,8 +62,13 @@ pub(super) const REPLICASETS: &Kind = &KINDS[10];
 /// StatefulSets.
 pub(super) const STATEFULSETS: &Kind = &KINDS[11];
 
+/// PersistentVolumeClaims.
+pub(super) const VOLUME_CLAIMS: &Kind = &KINDS[12];
+/// PersistentVolumes.
+pub(super) const VOLUMES: &Kind = &KINDS[13];
+
 /// All of them.
-pub(super) static KINDS: [Kind; 14] = [
+pub(super) static KINDS: [Kind; 16] = [
     Kind {
         group: "events.k8s.io",
         plural: "events",
@@ -122,6 +127,8 @@ pub(super) static KINDS: [Kind; 14] = [
     Kind { plural: "deployments", kind: "Deployment", ..APPS },
     Kind { plural: "replicasets", kind: "ReplicaSet", ..APPS },
     Kind { plural: "statefulsets", kind: "StatefulSet", ..APPS },
+    Kind { plural: "persistentvolumeclaims", kind: "PersistentVolumeClaim", has_status: true, ..CORE },
+    Kind { plural: "persistentvolumes", kind: "PersistentVolume", namespaced: false, has_status: true, ..CORE },
     Kind { group: "coordination.k8s.io", plural: "leases", kind: "Lease", ..CORE },
     Kind { plural: "configmaps", kind: "ConfigMap", ..CORE },
 ];

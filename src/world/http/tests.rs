@@ -6,5 +6,7 @@ mod interleaved;
 mod invariants;
 mod lease;
 mod operators;
+mod pods;
 mod quota;
 mod troubles;
+mod volumes;

@@ -6,9 +6,11 @@ use super::{
     Actor, State,
     answer::Answer,
     merge::merge,
+    pods,
     request::Call,
-    resource::{CORE_EVENTS, EVENTS, Key, Kind, PODS, POLICIES, QUOTAS},
+    resource::{CORE_EVENTS, EVENTS, Key, Kind, PODS, POLICIES, QUOTAS, VOLUME_CLAIMS},
     store::is_held,
+    volumes,
 };
 use crate::{api::time::to_annotation, policy::read};
 
@@ -100,6 +102,7 @@ impl State {
         if call.kind == PODS {
             object["status"] = json!({"phase": "Pending"});
         }
+        volumes::furnish(call.kind, object);
     }
 
     /// PATCH, of which only merge patches are understood.
@@ -117,6 +120,11 @@ impl State {
         meets(call, &before, &after)?;
         settle(call, &before, &mut after);
         validate(call.kind, &call.name, &after)?;
+        match call.kind {
+            kind if kind == PODS => pods::meets_update(call, &before, &after)?,
+            kind if kind == VOLUME_CLAIMS => volumes::meets_update(call, &before, &after)?,
+            _ => {}
+        }
         if after == before {
             return Ok(Answer::ok(before));
         }
@@ -128,7 +136,7 @@ impl State {
         }
         let stored = match self.live(call.kind, &call.key()) {
             // A status has a path of its own, on which nothing else is written.
-            Some((index, _)) => self.patch_live(index, call, if call.is_status { &Value::Null } else { patch }, after)?,
+            Some((index, _)) => self.patch_live(index, call, if call.is_status { &Value::Null } else { patch }, &before, after)?,
             None => self.put(call.kind, call.key(), after),
         };
         Ok(Answer::ok(stored))

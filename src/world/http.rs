@@ -32,6 +32,7 @@ use crate::{
 
 mod answer;
 pub mod faults;
+mod limits;
 mod live;
 mod merge;
 mod pages;

@@ -66,9 +66,11 @@ pub(super) const STATEFULSETS: &Kind = &KINDS[11];
 pub(super) const VOLUME_CLAIMS: &Kind = &KINDS[12];
 /// PersistentVolumes.
 pub(super) const VOLUMES: &Kind = &KINDS[13];
+/// LimitRanges.
+pub(super) const LIMITS: &Kind = &KINDS[14];
 
 /// All of them.
-pub(super) static KINDS: [Kind; 16] = [
+pub(super) static KINDS: [Kind; 17] = [
     Kind {
         group: "events.k8s.io",
         plural: "events",
@@ -129,6 +131,7 @@ pub(super) static KINDS: [Kind; 16] = [
     Kind { plural: "statefulsets", kind: "StatefulSet", ..APPS },
     Kind { plural: "persistentvolumeclaims", kind: "PersistentVolumeClaim", has_status: true, ..CORE },
     Kind { plural: "persistentvolumes", kind: "PersistentVolume", namespaced: false, has_status: true, ..CORE },
+    Kind { plural: "limitranges", kind: "LimitRange", ..CORE },
     Kind { group: "coordination.k8s.io", plural: "leases", kind: "Lease", ..CORE },
     Kind { plural: "configmaps", kind: "ConfigMap", ..CORE },
 ];

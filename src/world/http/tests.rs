@@ -5,6 +5,7 @@ mod gate;
 mod interleaved;
 mod invariants;
 mod lease;
+mod limits;
 mod operators;
 mod pods;
 mod quota;

@@ -5,10 +5,11 @@ use serde_json::{Map, Value, json};
 use super::{
     Actor, State,
     answer::Answer,
+    limits,
     merge::merge,
     pods,
     request::Call,
-    resource::{CORE_EVENTS, EVENTS, Key, Kind, PODS, POLICIES, QUOTAS, VOLUME_CLAIMS},
+    resource::{CORE_EVENTS, EVENTS, Key, Kind, LIMITS, PODS, POLICIES, QUOTAS, VOLUME_CLAIMS},
     store::is_held,
     volumes,
 };
@@ -39,6 +40,7 @@ impl State {
         let name = self.name_of(call, &mut object)?;
         let key = Key::of(call.kind, &call.namespace, &name);
         validate(call.kind, &name, &object)?;
+        self.meets_limits(call, &name, &mut object)?;
         self.meets_quotas(call, &name, &object)?;
         if let Some(found) = self.get(call.kind, &key) {
             return Err(Answer::exists(call.kind, &name, !found["metadata"]["deletionTimestamp"].is_null()));
@@ -101,6 +103,9 @@ impl State {
         }
         if call.kind == PODS {
             object["status"] = json!({"phase": "Pending"});
+        }
+        if call.kind == LIMITS {
+            limits::furnish(object);
         }
         volumes::furnish(call.kind, object);
     }

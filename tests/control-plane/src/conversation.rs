@@ -9,6 +9,7 @@ use kube::client::Body;
 use serde_json::{Value, json};
 
 mod controllers;
+mod limits;
 mod lists;
 mod quotas;
 mod volumes;
@@ -80,6 +81,7 @@ impl Conversation {
         conversation.pod_patches().await;
         conversation.volumes().await;
         conversation.quotas().await;
+        conversation.limits().await;
         conversation.controllers().await;
         conversation.events().await;
         conversation.notes.join("\n") + "\n"
@@ -175,6 +177,7 @@ const VOLUMES: &str = "/api/v1/persistentvolumes";
 const NODES: &str = "/api/v1/nodes";
 const POOLS: &str = "/apis/karpenter.sh/v1/nodepools";
 const POLICIES: &str = "/apis/noderotation.io/v1alpha1/rotationpolicies";
+const LIMITS: &str = "/api/v1/namespaces/default/limitranges";
 const QUOTAS: &str = "/api/v1/namespaces/default/resourcequotas";
 const EVENTS: &str = "/apis/events.k8s.io/v1/namespaces/default/events";
 

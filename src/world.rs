@@ -14,11 +14,13 @@ mod karpenter;
 pub mod operator;
 mod pods;
 pub mod pool;
+mod protection;
 mod quota;
 pub mod run;
 pub mod scenario;
 mod scheduler;
 pub mod size;
+mod volumes;
 
 #[cfg(test)]
 mod tests;

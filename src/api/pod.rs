@@ -113,6 +113,9 @@ pub struct Container {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Volume {
+    /// Only written.
+    #[serde(skip_serializing_if = "Option::is_none", skip_deserializing)]
+    pub name: Option<String>,
     /// Its claim, where it is one that outlives the Pod.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub persistent_volume_claim: Option<VolumeClaim>,

@@ -58,7 +58,8 @@ pub struct WorkloadSpec {
     pub grace: i64,
     /// `maxUnavailable` of its PodDisruptionBudget; `None` for no budget.
     pub max_unavailable: Option<u32>,
-    /// A StatefulSet with volumes: a Pod comes back only once the old one is gone, and only in its zone.
+    /// A StatefulSet with zonal volumes: a Pod comes back, by the same name, only once the old one is gone, and only in the zone
+    /// of its volume.
     pub sticky: bool,
 }
 

@@ -1,8 +1,8 @@
 //! The HTTP door: a `tower` service that speaks the Kubernetes API over [`PoolWorld`]s, so that the whole program with its
 //! real client runs against the embedded world.
 //!
-//! What the models know (NodePools, NodeClaims, Nodes, Pods, PodDisruptionBudgets, and the Pods' controllers) is rendered from the world and written
-//! into it; every other object, such as Leases, Events and policies, lies on a shelf as JSON. Fields that the world doesn't
+//! What the models know (NodePools, NodeClaims, Nodes, Pods, PodDisruptionBudgets, the Pods' controllers and their volumes) is rendered from
+//! the world and written into it; every other object, such as Leases, Events and policies, lies on a shelf as JSON. Fields that the world doesn't
 //! know are kept beside it, so that they survive.
 //!
 //! The time is that of tokio's clock: the world goes on by as much as has passed there whenever somebody asks it
@@ -32,14 +32,17 @@ use crate::{
 
 mod answer;
 pub mod faults;
+mod limits;
 mod live;
 mod merge;
 mod pages;
+mod pods;
 mod quota;
 mod request;
 mod resource;
 mod selector;
 mod store;
+mod volumes;
 mod workloads;
 mod write;
 

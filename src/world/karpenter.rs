@@ -192,15 +192,16 @@ impl PoolWorld {
         let largest = self.spec.instances.last().map(|size| allocatable(*size) - self.spec.daemons).unwrap_or_default();
         for id in wanted {
             let Some(pod) = self.pods.get(&id).filter(|pod| pod.tolerates) else { continue };
+            let volume = self.zone_of(pod);
             let fitting = self.hosts.iter().find(|(id, host)| {
                 let room = || host.free() - taken.get(id).copied().unwrap_or_default();
-                host.is_open() && pod.request.fits(room()) && !pod.avoided.contains(&host.node) && may_run(pod, &host.labels, host.zone)
+                host.is_open() && pod.request.fits(room()) && !pod.avoided.contains(&host.node) && may_run(pod, volume, host)
             });
             if let Some((host, _)) = fitting {
                 *taken.entry(host).or_default() += pod.request;
                 continue;
             }
-            let zone = self.zone_for(pod);
+            let zone = volume.or_else(|| self.zone_by_term(pod));
             // Where nothing was to be had, one stands for all that would fail alike.
             let is_enough = self.unavailable_until.is_some() && !planned.is_empty();
             let same = planned
@@ -221,13 +222,11 @@ impl PoolWorld {
         }
     }
 
-    fn zone_for(&self, pod: &Pod) -> Option<usize> {
-        let by_term = || {
-            let term = pod.required.iter().find(|term| term.key == keys::ZONE_LABEL && term.operator == "In")?;
-            let zone = term.values.as_ref()?.first()?;
-            self.spec.zones.iter().position(|known| known == zone)
-        };
-        pod.zone.or_else(by_term)
+    /// The zone that a Pod asks for.
+    fn zone_by_term(&self, pod: &Pod) -> Option<usize> {
+        let term = pod.required.iter().find(|term| term.key == keys::ZONE_LABEL && term.operator == "In")?;
+        let zone = term.values.as_ref()?.first()?;
+        self.spec.zones.iter().position(|known| known == zone)
     }
 
     fn launch(&mut self, new: &Planned) {
@@ -351,7 +350,9 @@ impl PoolWorld {
         let here: Vec<u32> =
             host.pods.iter().copied().filter(|pod| host.refused.get(pod).is_none_or(|(_, again)| *again <= self.now)).collect();
         for pod in here {
-            if self.may_evict(pod) {
+            if let Some(protection) = self.protection(pod) {
+                self.come_back_to(id, pod, protection);
+            } else if self.may_evict(pod) {
                 self.end_pod(pod, false);
             } else {
                 self.refuse_eviction(id, pod);
@@ -466,10 +467,13 @@ impl PoolWorld {
         self.delete(id);
     }
 
-    /// Whether Karpenter looks for another node for a Pod of a node that is going: not while its budget never lets one go.
-    fn is_rescheduled(&self, pod: u32) -> bool {
-        let Some(pod) = self.pods.get(&pod) else { return false };
+    /// Whether Karpenter looks for another node for a Pod of a node that is going: not while its budget never lets one go, and
+    /// not while it is protected.
+    fn is_rescheduled(&self, id: u32) -> bool {
+        let Some(pod) = self.pods.get(&id) else { return false };
         let Owner::Workload(workload) = pod.owner else { return false };
-        matches!(pod.phase, Phase::Starting | Phase::Ready) && self.workloads[workload].spec.max_unavailable != Some(0)
+        matches!(pod.phase, Phase::Starting | Phase::Ready)
+            && self.workloads[workload].spec.max_unavailable != Some(0)
+            && self.protection(id).is_none()
     }
 }

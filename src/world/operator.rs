@@ -39,11 +39,22 @@ impl PoolWorld {
         self.note_change();
     }
 
-    /// Scales a workload. Pods too many end in their grace: those that are not Ready first, then the youngest.
+    /// Scales a workload. Of a Deployment, Pods too many end in their grace: those that are not Ready first, then the youngest;
+    /// of a StatefulSet, those of the highest ordinals, whose volumes stay.
     pub fn scale(&mut self, workload: &str, replicas: u32) {
         let Some(index) = self.workloads.iter().position(|known| known.spec.name == workload) else { return };
-        let before = self.workloads[index].spec.replicas;
-        Arc::make_mut(&mut self.workloads[index].spec).replicas = replicas;
+        let spec = Arc::make_mut(&mut self.workloads[index].spec);
+        let before = std::mem::replace(&mut spec.replicas, replicas);
+        if spec.sticky {
+            self.scale_set(index, before, replicas)
+        } else {
+            self.scale_deployment(index, before, replicas)
+        }
+        self.ask_karpenter();
+        self.note_change();
+    }
+
+    fn scale_deployment(&mut self, index: usize, before: u32, replicas: u32) {
         for _ in before..replicas {
             self.down_by(1);
             self.new_pod(index, None);
@@ -53,8 +64,50 @@ impl PoolWorld {
         for (_, id) in pods.into_iter().take(before.saturating_sub(replicas) as usize) {
             self.drop_pod(id);
         }
-        self.ask_karpenter();
-        self.note_change();
+    }
+
+    fn scale_set(&mut self, index: usize, before: u32, replicas: u32) {
+        let pods = self.workloads[index].pods.iter();
+        let pods: BTreeMap<u32, u32> = pods.filter_map(|id| Some((self.pods.get(id)?.ordinal?, *id))).collect();
+        for ordinal in before..replicas {
+            self.down_by(1);
+            // One of this name that is still ending makes room first.
+            if !pods.contains_key(&ordinal) {
+                self.new_pod(index, Some(ordinal));
+            }
+        }
+        for id in (replicas..before).rev().filter_map(|ordinal| pods.get(&ordinal)) {
+            match self.is_up(*id) {
+                Some(_) => self.drop_pod(*id),
+                // Its successor is wanted no more.
+                None => self.down_by(-1),
+            }
+        }
+    }
+
+    /// Sets (`Some`) or removes (`None`) an annotation of a workload's Pod on this Node, where there is one.
+    pub fn annotate_pod_on(&mut self, node: &str, key: &str, value: Option<&str>) {
+        let Some(id) = self.pod_on(node) else { return };
+        self.annotate_pod(id, key, value);
+    }
+
+    /// Removes an annotation from all Pods of workloads.
+    pub fn clear_pods_of(&mut self, key: &str) {
+        let written = |id: &&u32| self.pods.get(id).is_some_and(|pod| pod.written.is_some());
+        let mut pods: Vec<u32> = self.pods.keys().filter(written).copied().collect();
+        pods.sort_unstable();
+        for id in pods {
+            self.annotate_pod(id, key, None);
+        }
+    }
+
+    fn annotate_pod(&mut self, id: u32, key: &str, value: Option<&str>) {
+        let Some(mut written) = self.written(id) else { return };
+        match value {
+            Some(value) => drop(written.annotations.insert(key.into(), value.into())),
+            None => drop(written.annotations.remove(key)),
+        }
+        self.write_pod(id, written);
     }
 
     /// Deletes the placeholders, as `kubectl delete pod` does.
@@ -67,12 +120,16 @@ impl PoolWorld {
 
     /// Deletes a workload's Pod on this Node, where there is one: its controller makes another.
     pub fn delete_pod_on(&mut self, node: &str) {
-        let host = self.host_of.get(node).and_then(|id| self.hosts.get(*id));
-        let pod = host.and_then(|host| host.pods.iter().copied().find(|pod| self.is_of_workload(*pod)));
-        if let Some(pod) = pod {
+        if let Some(pod) = self.pod_on(node) {
             self.end_pod(pod, false);
             self.note_change();
         }
+    }
+
+    /// The first of the workloads' Pods on a Node.
+    fn pod_on(&self, node: &str) -> Option<u32> {
+        let host = self.host_of.get(node).and_then(|id| self.hosts.get(*id))?;
+        host.pods.iter().copied().find(|pod| self.is_of_workload(*pod))
     }
 
     /// The Nodes, by name.

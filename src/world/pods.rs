@@ -5,15 +5,13 @@ use std::{
     sync::Arc,
 };
 
-use k8s_openapi::api::{
-    core::v1::{NodeSelectorRequirement, PodCondition},
-    policy::v1::PodDisruptionBudget,
-};
+use k8s_openapi::api::{core::v1::NodeSelectorRequirement, policy::v1::PodDisruptionBudget};
 use serde_json::json;
 
 use super::{
     fleet::WorkloadSpec,
     pool::{Due, PoolWorld},
+    protection::Written,
     size::Size,
 };
 use crate::{
@@ -21,10 +19,15 @@ use crate::{
         json, keys,
         pod::{Pod as Object, PodStatus},
         shared::Shared,
-        time::to_api,
+        time::Time,
     },
     surge::{placeholder::claim_of, untolerated},
 };
+
+mod object;
+
+pub(super) use object::agent;
+use object::{status, template};
 
 /// The namespace of the workloads.
 pub(super) const NAMESPACE: &str = "default";
@@ -36,8 +39,10 @@ pub(super) struct Workload {
     /// Its Pods that are Ready.
     pub ready: u32,
     pub pods: BTreeSet<u32>,
-    /// A Pod of it, but for name, uid, node and status.
+    /// A Pod of it, but for name, uid, node, volumes and status.
     pub template: Object,
+    /// Of a StatefulSet the zone of each replica's volume, by ordinal; `None` for one that no Pod has used yet.
+    pub volumes: Vec<Option<usize>>,
 }
 
 /// Whose Pod it is.
@@ -65,8 +70,12 @@ pub(super) struct Pod {
     pub request: Size,
     pub host: Option<u32>,
     pub phase: Phase,
-    /// The zone that its volume is in.
-    pub zone: Option<usize>,
+    /// Which replica of a StatefulSet it is, and so which volume it has.
+    pub ordinal: Option<u32>,
+    /// When its kubelet took it.
+    pub since: Option<Time>,
+    /// What somebody wrote to its metadata.
+    pub written: Option<Box<Written>>,
     /// What its Node's labels must be.
     pub required: Vec<NodeSelectorRequirement>,
     /// Whether it tolerates the taints of the pool's Nodes.
@@ -104,54 +113,6 @@ impl Workload {
     }
 }
 
-/// A Pod's status; whether it is Ready, where that is known.
-fn status(phase: &str, ready: Option<&str>) -> PodStatus {
-    let ready = ready.map(|status| vec![PodCondition { type_: "Ready".into(), status: status.into(), ..PodCondition::default() }]);
-    PodStatus { phase: Some(phase.into()), conditions: ready, ..PodStatus::default() }
-}
-
-fn template(pool: &str, spec: &WorkloadSpec) -> Object {
-    let kind = if spec.sticky { "StatefulSet" } else { "ReplicaSet" };
-    let requests = json!({"cpu": format!("{}m", spec.request.cpu), "memory": format!("{}Mi", spec.request.memory)});
-    let object = json!({
-        "metadata": {
-            "namespace": NAMESPACE, "labels": {"app": spec.name},
-            "ownerReferences": [{"apiVersion": "apps/v1", "kind": kind, "name": spec.name, "uid": format!("owner-{}", spec.name), "controller": true}],
-        },
-        "spec": {
-            "nodeSelector": {keys::NODEPOOL_LABEL: pool}, "terminationGracePeriodSeconds": spec.grace,
-            "containers": [{"name": "app", "image": "app", "resources": {"requests": requests}}],
-        },
-    });
-    json::from_value(&object).unwrap_or_default()
-}
-
-/// The Pod of the DaemonSets, but for name, uid and Node; `None` where they take nothing.
-pub(super) fn agent(takes: Size) -> Option<Object> {
-    if takes == Size::default() {
-        return None;
-    }
-    let requests = json!({"cpu": format!("{}m", takes.cpu), "memory": format!("{}Mi", takes.memory)});
-    let object = json!({
-        "metadata": {
-            "namespace": "kube-system",
-            "ownerReferences": [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "agent", "controller": true}],
-        },
-        "spec": {"tolerations": [{"operator": "Exists"}], "containers": [{"name": "agent", "image": "agent", "resources": {"requests": requests}}]},
-        "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
-    });
-    json::from_value(&object).ok()
-}
-
-fn on_node(agent: &Object, node: &str) -> Object {
-    let mut agent = agent.clone();
-    let name = format!("agent-{node}");
-    agent.metadata.name = Some(name.clone());
-    agent.metadata.uid = Some(name);
-    agent.spec.get_or_insert_default().node_name = Some(node.to_owned());
-    agent
-}
-
 impl PoolWorld {
     /// Adds a workload whose Pods are Ready at once, as far as there is room.
     pub(super) fn add_workload(&mut self, spec: WorkloadSpec) {
@@ -162,16 +123,16 @@ impl PoolWorld {
     pub(super) fn add_workload_on(&mut self, spec: WorkloadSpec, nodes: &[String]) {
         let index = self.workloads.len();
         let template = template(&self.name, &spec);
-        let replicas = spec.replicas;
-        self.workloads.push(Workload { spec: Arc::new(spec), ready: 0, pods: BTreeSet::new(), template });
+        let (replicas, sticky) = (spec.replicas, spec.sticky);
+        self.workloads.push(Workload { spec: Arc::new(spec), ready: 0, pods: BTreeSet::new(), template, volumes: Vec::new() });
         self.down_by(i32::try_from(replicas).unwrap_or(i32::MAX));
         // Onto one host after another, as the scheduler's spreading would in the long run.
         let hosts: Vec<u32> = self.hosts.iter().map(|(id, _)| id).collect();
         let mut turn = hosts.iter().copied().cycle().skip(usize::try_from(self.next()).unwrap_or_default() % hosts.len().max(1));
-        for pod in 0..replicas as usize {
-            let id = self.new_pod(index, None);
+        for pod in 0..replicas {
+            let id = self.new_pod(index, sticky.then_some(pod));
             self.pending.retain(|pending| *pending != id);
-            let given = nodes.get(pod).and_then(|node| self.host_of.get(node).copied());
+            let given = nodes.get(pod as usize).and_then(|node| self.host_of.get(node).copied());
             let host = given.or_else(|| turn.by_ref().take(hosts.len()).find(|host| self.is_room_on(*host, id)));
             match host {
                 Some(host) => {
@@ -189,14 +150,20 @@ impl PoolWorld {
         }
     }
 
-    pub(super) fn new_pod(&mut self, workload: usize, zone: Option<usize>) -> u32 {
+    /// A new Pod of a workload; of a StatefulSet the replica of this ordinal.
+    pub(super) fn new_pod(&mut self, workload: usize, ordinal: Option<u32>) -> u32 {
         let request = self.workloads[workload].spec.request;
+        if let Some(ordinal) = ordinal {
+            self.workloads[workload].claim_volume(ordinal);
+        }
         let pod = Pod {
             owner: Owner::Workload(workload),
             request: Size { pods: 1, ..request },
             host: None,
             phase: Phase::Pending,
-            zone,
+            ordinal,
+            since: None,
+            written: None,
             required: Vec::new(),
             tolerates: true,
             avoided: HashSet::new(),
@@ -226,12 +193,14 @@ impl PoolWorld {
         let Some((node, zone)) = taken else { return };
         pod.host = Some(host);
         pod.phase = Phase::Starting;
+        pod.since = Some(self.now);
+        let ordinal = pod.ordinal;
         let owner = pod.owner.clone();
         match owner {
             Owner::Workload(workload) => {
                 let spec = Arc::clone(&self.workloads[workload].spec);
-                if spec.sticky {
-                    pod.zone = Some(zone);
+                if let Some(ordinal) = ordinal {
+                    self.workloads[workload].place_volume(ordinal, zone);
                 }
                 let delay = self.between(&spec.ready_after);
                 self.after(delay, Due::PodUp(id));
@@ -341,15 +310,15 @@ impl PoolWorld {
 
     pub(super) fn pod_gone(&mut self, id: u32) {
         let Some(pod) = self.pods.get(&id) else { return };
-        let (zone, owner) = (pod.zone, pod.owner.clone());
+        let (ordinal, owner) = (pod.ordinal, pod.owner.clone());
         self.free(id);
         self.pods.remove(&id);
         self.pending.retain(|pending| *pending != id);
         if let Owner::Workload(workload) = owner {
             self.workloads[workload].pods.remove(&id);
-            let Workload { spec, pods, .. } = &self.workloads[workload];
-            if spec.sticky && pods.len() < spec.replicas as usize {
-                self.new_pod(workload, zone);
+            let replicas = self.workloads[workload].spec.replicas;
+            if let Some(ordinal) = ordinal.filter(|ordinal| *ordinal < replicas) {
+                self.new_pod(workload, Some(ordinal));
                 self.ask_karpenter();
             }
         }
@@ -373,38 +342,6 @@ impl PoolWorld {
         }
     }
 
-    /// The Pods on a Node, as objects.
-    pub(super) fn objects_on(&self, node: &str) -> Vec<Object> {
-        let Some(host) = self.host_of.get(node).and_then(|id| self.hosts.get(*id)) else { return Vec::new() };
-        let mut objects: Vec<Object> = host.pods.iter().filter_map(|id| self.object(*id)).collect();
-        objects.extend(self.agent.as_ref().map(|agent| on_node(agent, node)));
-        objects
-    }
-
-    pub(super) fn object(&self, id: u32) -> Option<Object> {
-        let pod = self.pods.get(&id)?;
-        let workload = match &pod.owner {
-            Owner::Placeholder(name) => return self.view.placeholders.get(name).map(|object| (**object).clone()),
-            Owner::Workload(workload) => &self.workloads[*workload],
-        };
-        let mut object = workload.template.clone();
-        object.metadata.name = Some(format!("{}-{id}", workload.spec.name));
-        object.metadata.uid = Some(format!("{}-pod-{id}", self.name));
-        let host = pod.host.and_then(|host| self.hosts.get(host));
-        object.spec.get_or_insert_default().node_name = host.map(|host| host.node.clone());
-        let (phase, ready) = match pod.phase {
-            Phase::Pending => ("Pending", "False"),
-            Phase::Starting => ("Pending", "False"),
-            Phase::Ready => ("Running", "True"),
-            Phase::Ending => ("Running", "False"),
-        };
-        object.status = Some(status(phase, Some(ready)));
-        if pod.phase == Phase::Ending {
-            object.metadata.deletion_timestamp = Some(to_api(self.now));
-        }
-        Some(object)
-    }
-
     /// A placeholder that was created: to be scheduled like any other Pod.
     pub(super) fn add_placeholder(&mut self, mut object: Shared<Object>) {
         let name = object.metadata.name.clone().unwrap_or_default();
@@ -423,7 +360,9 @@ impl PoolWorld {
             request: Size::requested_by(&object),
             host: None,
             phase: Phase::Pending,
-            zone: None,
+            ordinal: None,
+            since: None,
+            written: None,
             required: required.collect(),
             tolerates: untolerated(&self.spec.pool.spec.template.spec.taints, Some(&object)).is_none(),
             avoided: avoided.flat_map(|term| term.values.unwrap_or_default()).collect(),

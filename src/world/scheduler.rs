@@ -37,7 +37,8 @@ impl PoolWorld {
     /// The Node with the most room that takes the Pod: one that it would rather not have only where there is no other.
     pub(super) fn best_host(&self, id: u32) -> Option<u32> {
         let pod = self.pods.get(&id)?;
-        let fitting = self.hosts.open(pod.request.cpu).filter(|(_, host)| is_room(host, pod));
+        let zone = self.zone_of(pod);
+        let fitting = self.hosts.open(pod.request.cpu).filter(|(_, host)| is_room(host, pod, zone));
         let mut avoided = None;
         for (id, host) in fitting {
             if !pod.avoided.contains(&host.node) {
@@ -51,17 +52,18 @@ impl PoolWorld {
     /// Whether a Pod could be given to this Node.
     pub(super) fn is_room_on(&self, host: u32, id: u32) -> bool {
         let (Some(pod), Some(host)) = (self.pods.get(&id), self.hosts.get(host)) else { return false };
-        is_room(host, pod)
+        is_room(host, pod, self.zone_of(pod))
     }
 
     /// Ends a placeholder whose room a Pod needs.
     fn preempt(&mut self, id: u32) -> Option<u32> {
         let pod = self.pods.get(&id)?;
+        let zone = self.zone_of(pod);
         let victim = self.placeholders.values().find_map(|victim| {
             let other = self.pods.get(victim)?;
             let (host_id, host) = (other.host?, self.hosts.get(other.host?)?);
             let room = host.free() + other.request;
-            (host.takes_pods() && pod.request.fits(room) && may_run(pod, &host.labels, host.zone)).then_some((*victim, host_id))
+            (host.takes_pods() && pod.request.fits(room) && may_run(pod, zone, host)).then_some((*victim, host_id))
         });
         let (victim, host) = victim?;
         self.end_pod(victim, true);
@@ -73,13 +75,13 @@ fn is_placeholder(pod: &Pod) -> bool {
     matches!(pod.owner, Owner::Placeholder(_))
 }
 
-fn is_room(host: &Host, pod: &Pod) -> bool {
-    host.takes_pods() && pod.request.fits(host.free()) && may_run(pod, &host.labels, host.zone)
+fn is_room(host: &Host, pod: &Pod, zone: Option<usize>) -> bool {
+    host.takes_pods() && pod.request.fits(host.free()) && may_run(pod, zone, host)
 }
 
-/// Whether the labels, the zone and the taints of a Node are those that a Pod needs.
-pub(super) fn may_run(pod: &Pod, labels: &Labels, zone: usize) -> bool {
-    pod.tolerates && pod.zone.is_none_or(|wanted| wanted == zone) && pod.required.iter().all(|required| holds(required, labels))
+/// Whether a Node's labels and taints are those that a Pod needs, and its zone that of the Pod's volume.
+pub(super) fn may_run(pod: &Pod, zone: Option<usize>, host: &Host) -> bool {
+    pod.tolerates && zone.is_none_or(|zone| zone == host.zone) && pod.required.iter().all(|required| holds(required, &host.labels))
 }
 
 fn holds(required: &NodeSelectorRequirement, labels: &Labels) -> bool {

@@ -11,7 +11,10 @@ use super::{
     size::Size,
 };
 use crate::{
-    api::time::{Time, later, parse_annotation, to_annotation},
+    api::{
+        keys,
+        time::{Time, later, parse_annotation, to_annotation},
+    },
     cli::reach,
     policy::{Policy, read},
     rotation::scene::Config,
@@ -182,4 +185,20 @@ fn no_node_comes_for_pods_that_their_budget_never_lets_go() {
         world.history.iter().filter(|happening| happening.event == Event::Launched).count()
     };
     assert_eq!([0, 1].map(launched), [0, 1]);
+}
+
+#[test]
+fn no_node_comes_for_pods_that_are_protected() {
+    let launched = |value: &str| {
+        let mut world = deleted(1, 1, None);
+        let pods: Vec<u32> = world.pods.keys().copied().collect();
+        for id in pods {
+            let mut written = world.written(id).unwrap();
+            written.annotations.insert(keys::DO_NOT_DISRUPT.into(), value.into());
+            world.write_pod(id, written);
+        }
+        world.advance(later(world.now, TimeDelta::seconds(60)));
+        world.history.iter().filter(|happening| happening.event == Event::Launched).count()
+    };
+    assert_eq!(["true", "1h", "1s", "-1h", "false"].map(launched), [0, 0, 1, 1, 1]);
 }

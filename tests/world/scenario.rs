@@ -75,6 +75,10 @@ pub enum Meddling {
     DeletePlaceholders(Option<i64>),
     /// Deletes a workload's Pod on the Node of this index.
     DeletePod(usize),
+    /// Scales the workload of this index.
+    Scale(usize, u32),
+    /// Sets or removes do-not-disrupt on a workload's Pod on the Node of this index.
+    ProtectPod(usize, Option<&'static str>),
     /// Does it so many seconds after the next rotation has begun.
     InFlight(i64, Box<Meddling>),
     /// Writes something into one of our own annotations: kind of object (0 pool, 1 claim, 2 Node), its index, which key.
@@ -165,7 +169,12 @@ impl Scenario {
             let grace = if rng.random_bool(0.7) { Some(["20m", "1h"][usize::from(rng.random_bool(0.5))]) } else { None };
             pool(["web", "batch"][index], rng.random_range(1..5), "168h", grace, rng.random_range(10..45))
         });
-        let pools = pools.collect();
+        let mut pools: Vec<PoolSpec> = pools.collect();
+        // Without the zone, volumes leave a placeholder's room unused, and the nodes are more than calm allows.
+        let is_zonal = policy["surge"]["matchNodeRequirements"].is_null() || !calm;
+        for pool in &mut pools {
+            pool.workloads[1].sticky = rng.random_bool(0.5) && is_zonal;
+        }
         let meddling = if calm { Vec::new() } else { meddling(rng, trouble, vandal) };
         Self {
             seed,
@@ -192,7 +201,7 @@ fn meddling(rng: &mut Pcg64Mcg, trouble: TimeDelta, vandal: bool) -> Vec<(Time, 
         .map(|_| {
             let at = later(begin(), TimeDelta::minutes(rng.random_range(0..trouble.num_minutes())));
             let index = rng.random_range(0..4);
-            let what = match rng.random_range(0..13) {
+            let what = match rng.random_range(0..16) {
                 0 => Meddling::Freeze(rng.random_range(1..600)),
                 1 => Meddling::Cordon(index, rng.random_bool(0.7)),
                 2 => Meddling::Protect(index, [Some("true"), Some("30m"), Some("false"), None][rng.random_range(0..4)]),
@@ -203,6 +212,8 @@ fn meddling(rng: &mut Pcg64Mcg, trouble: TimeDelta, vandal: bool) -> Vec<(Time, 
                 7 => Meddling::Edit("suspend", json!(rng.random_bool(0.5))),
                 8 => Meddling::Quota(rng.random_range(1..3000)),
                 9..12 => Meddling::InFlight(rng.random_range(0..300), Box::new(in_flight(rng, index))),
+                12 => scale(rng, index),
+                13 => protect_pod(rng, index),
                 _ if vandal => {
                     let value =
                         ["", "nonsense", "2999-01-01T00:00:00Z", "-1", "draining", "web-0", "{}", "\u{1F600}"][rng.random_range(0..8)];
@@ -225,9 +236,18 @@ fn meddling(rng: &mut Pcg64Mcg, trouble: TimeDelta, vandal: bool) -> Vec<(Time, 
     meddling
 }
 
+/// Up, down or to nothing: a node takes seven of their Pods.
+fn scale(rng: &mut Pcg64Mcg, index: usize) -> Meddling {
+    Meddling::Scale(index, [0, 1, rng.random_range(0..10), rng.random_range(0..30)][rng.random_range(0..4)])
+}
+
+fn protect_pod(rng: &mut Pcg64Mcg, index: usize) -> Meddling {
+    Meddling::ProtectPod(index, [Some("true"), Some("30m"), Some("6h"), Some("false"), None][rng.random_range(0..5)])
+}
+
 /// What an operator does while a rotation is in flight.
 fn in_flight(rng: &mut Pcg64Mcg, index: usize) -> Meddling {
-    match rng.random_range(0..9) {
+    match rng.random_range(0..14) {
         0 => Meddling::DeletePlaceholders(None),
         1 => Meddling::DeletePlaceholders(Some(rng.random_range(1..90))),
         2 => Meddling::DeletePod(index),
@@ -236,6 +256,8 @@ fn in_flight(rng: &mut Pcg64Mcg, index: usize) -> Meddling {
         5 => Meddling::Cordon(index, true),
         6 => Meddling::DeleteInFlight,
         7 => Meddling::Ungovern(rng.random_range(1..90)),
+        8..11 => scale(rng, index),
+        11..13 => protect_pod(rng, index),
         _ => Meddling::Edit("suspend", json!(true)),
     }
 }

@@ -133,13 +133,14 @@ impl Player<'_> {
         self.door.ledger.borrow_mut().rest(&self.door.pools);
     }
 
-    /// The operator deletes Nodes that never became Ready: nobody else does.
+    /// The operator deletes Nodes that never became Ready, and takes protections off Pods: nobody else does.
     fn mend(&mut self) {
         for pool in self.door.pools.values() {
             let mut pool = pool.borrow_mut();
             let dead = |claim: &&NodeClaim| claim.is("Registered") && !claim.is("Ready") && !claim.metadata.is_deleting();
             let dead: Vec<String> = pool.view.claims.values().filter(dead).map(|claim| claim.metadata.name.clone()).collect();
             dead.iter().for_each(|claim| pool.delete_claim(claim));
+            pool.clear_pods_of(keys::DO_NOT_DISRUPT);
         }
     }
 
@@ -264,6 +265,15 @@ fn meddle_with(pool: &mut PoolWorld, ledger: &mut Ledger, now: Time, what: &Medd
         Meddling::DeletePod(index) => {
             if let Some(node) = nodes.get(*index) {
                 pool.delete_pod_on(node);
+            }
+        }
+        Meddling::Scale(index, replicas) => {
+            let workloads: Vec<String> = pool.ready_pods().into_keys().collect();
+            pool.scale(&workloads[index % workloads.len()], *replicas);
+        }
+        Meddling::ProtectPod(index, value) => {
+            if let Some(node) = nodes.get(*index) {
+                pool.annotate_pod_on(node, keys::DO_NOT_DISRUPT, *value);
             }
         }
         Meddling::Ungovern(_) | Meddling::Edit(..) | Meddling::Quota(_) | Meddling::InFlight(..) => {}

@@ -105,6 +105,11 @@ impl Answer {
         Self::failure(405, "MethodNotAllowed", message.into(), json!({}))
     }
 
+    /// The real API server would do it, and the embedded world can't.
+    pub fn not_modelled(why: &str) -> Self {
+        Self::failure(405, "MethodNotAllowed", why.into(), json!({}))
+    }
+
     pub fn unsupported_media() -> Self {
         let message = "the body of the request was in an unknown format - accepted media types include: application/merge-patch+json";
         Self::failure(415, "UnsupportedMediaType", message.into(), json!({}))

@@ -9,9 +9,11 @@ use super::{
     Actor, State,
     answer::Answer,
     merge::overlay,
+    pods,
     request::Call,
-    resource::{BUDGETS, DEPLOYMENTS, Key, Kind, NODECLAIMS, NODEPOOLS, NODES, PODS, REPLICASETS, STATEFULSETS},
+    resource::{BUDGETS, DEPLOYMENTS, Key, Kind, NODECLAIMS, NODEPOOLS, NODES, PODS, REPLICASETS, STATEFULSETS, VOLUME_CLAIMS, VOLUMES},
     store::TERMINATION,
+    volumes,
     workloads::controllers,
 };
 use crate::{
@@ -38,8 +40,10 @@ impl State {
                 kind if kind == NODEPOOLS => pool.view.pools.values().map(json).collect(),
                 kind if kind == NODECLAIMS => pool.view.claims.values().map(json).collect(),
                 kind if kind == NODES => pool.nodes.values().map(json).collect(),
-                kind if kind == PODS => pods(pool, node),
+                kind if kind == PODS => pods::pods(pool, node),
                 kind if kind == BUDGETS => pool.budgets(NAMESPACE).iter().map(json).collect(),
+                kind if kind == VOLUME_CLAIMS => volumes::claims(pool).collect(),
+                kind if kind == VOLUMES => volumes::volumes(pool).collect(),
                 kind => controllers(pool, kind).collect(),
             }
         };
@@ -74,8 +78,13 @@ impl State {
     }
 
     /// Stores an object of the models that was patched.
-    pub fn patch_live(&mut self, index: usize, call: &Call, patch: &Value, after: Value) -> Result<Value, Answer> {
+    pub fn patch_live(&mut self, index: usize, call: &Call, patch: &Value, before: &Value, after: Value) -> Result<Value, Answer> {
         let pool = &mut self.pools[index];
+        let pod = if call.kind == PODS { pool.pod_named(&call.name) } else { None };
+        if let Some(id) = pod {
+            pool.write_pod(id, pods::written(before, &after)?);
+            return Ok(self.live(call.kind, &call.key()).map(|(_, object)| object).unwrap_or_default());
+        }
         let target = |kind| Target { kind, namespace: call.namespace.clone(), name: call.name.clone() };
         let (name, merged) = (call.name.as_str(), Patch::read(patch));
         match call.kind {
@@ -155,7 +164,7 @@ impl State {
                 pool.remove_placeholder(&call.name);
             }
             kind if kind == PODS => {
-                let Some(id) = id_of(pool, &call.name) else { return Err(Answer::not_allowed()) };
+                let Some(id) = pool.pod_named(&call.name) else { return Err(Answer::not_allowed()) };
                 pool.end_pod(id, call.body["gracePeriodSeconds"] == 0);
             }
             _ => return Err(Answer::not_allowed()),
@@ -194,7 +203,7 @@ fn delete_claim(pool: &mut PoolWorld, claim: &str, actor: Actor, object: &Value)
     }
 }
 
-fn json(object: &impl serde::Serialize) -> Value {
+pub(super) fn json(object: &impl serde::Serialize) -> Value {
     serde_json::to_value(object).unwrap_or_default()
 }
 
@@ -209,41 +218,16 @@ fn known(pool: &PoolWorld, kind: &Kind, key: &Key) -> Option<Value> {
         kind if kind == NODEPOOLS => pool.view.pools.get(name).map(json),
         kind if kind == NODECLAIMS => pool.view.claims.get(name).map(json),
         kind if kind == NODES => pool.nodes.get(name).map(json),
-        kind if kind == PODS => pod(pool, key),
+        kind if kind == PODS => pods::pod(pool, key),
         kind if kind == BUDGETS => {
             pool.budgets(&key.namespace).iter().find(|budget| budget.metadata.name.as_deref() == Some(name)).map(json)
         }
-        kind if key.namespace == NAMESPACE => controllers(pool, kind).find(|controller| controller["metadata"]["name"] == name),
-        _ => None,
-    }
-}
-
-fn pod(pool: &PoolWorld, key: &Key) -> Option<Value> {
-    let placeholder = pool.view.placeholders.get(&key.name).map(json);
-    let found = placeholder.or_else(|| pool.object(id_of(pool, &key.name)?).map(|pod| json(&pod))).or_else(|| {
-        let node = key.name.strip_prefix("agent-").filter(|node| pool.nodes.contains_key(*node))?;
-        pool.objects_on(node).iter().find(|pod| pod.metadata.name.as_deref() == Some(&key.name)).map(json)
-    });
-    found.filter(|pod| pod["metadata"]["namespace"] == key.namespace.as_str())
-}
-
-/// The id that is a part of a Pod's name.
-fn id_of(pool: &PoolWorld, name: &str) -> Option<u32> {
-    let id = name.rsplit_once('-')?.1.parse().ok()?;
-    pool.object(id).filter(|pod| pod.metadata.name.as_deref() == Some(name)).map(|_| id)
-}
-
-fn pods(pool: &PoolWorld, node: Option<&str>) -> Vec<Value> {
-    match node {
-        Some(node) => pool.objects_on(node).iter().map(json).collect(),
-        None => {
-            let daemons = pool
-                .nodes
-                .keys()
-                .flat_map(|node| pool.objects_on(node))
-                .filter(|pod| pod.metadata.name.as_deref().is_some_and(|name| name.starts_with("agent-")));
-            pool.pods.keys().filter_map(|id| pool.object(*id)).chain(daemons).map(|pod| json(&pod)).collect()
+        kind if kind == VOLUMES => volumes::volumes(pool).find(|volume| volume["metadata"]["name"] == name),
+        kind if key.namespace == NAMESPACE => {
+            let is_it = |object: &Value| object["metadata"]["name"] == name;
+            if kind == VOLUME_CLAIMS { volumes::claims(pool).find(is_it) } else { controllers(pool, kind).find(is_it) }
         }
+        _ => None,
     }
 }
 

@@ -62,8 +62,15 @@ pub(super) const REPLICASETS: &Kind = &KINDS[10];
 /// StatefulSets.
 pub(super) const STATEFULSETS: &Kind = &KINDS[11];
 
+/// PersistentVolumeClaims.
+pub(super) const VOLUME_CLAIMS: &Kind = &KINDS[12];
+/// PersistentVolumes.
+pub(super) const VOLUMES: &Kind = &KINDS[13];
+/// LimitRanges.
+pub(super) const LIMITS: &Kind = &KINDS[14];
+
 /// All of them.
-pub(super) static KINDS: [Kind; 14] = [
+pub(super) static KINDS: [Kind; 17] = [
     Kind {
         group: "events.k8s.io",
         plural: "events",
@@ -122,6 +129,9 @@ pub(super) static KINDS: [Kind; 14] = [
     Kind { plural: "deployments", kind: "Deployment", ..APPS },
     Kind { plural: "replicasets", kind: "ReplicaSet", ..APPS },
     Kind { plural: "statefulsets", kind: "StatefulSet", ..APPS },
+    Kind { plural: "persistentvolumeclaims", kind: "PersistentVolumeClaim", has_status: true, ..CORE },
+    Kind { plural: "persistentvolumes", kind: "PersistentVolume", namespaced: false, has_status: true, ..CORE },
+    Kind { plural: "limitranges", kind: "LimitRange", ..CORE },
     Kind { group: "coordination.k8s.io", plural: "leases", kind: "Lease", ..CORE },
     Kind { plural: "configmaps", kind: "ConfigMap", ..CORE },
 ];

@@ -1,9 +1,12 @@
 //! Deployments, with their ReplicaSets, and StatefulSets: the controllers of the models' Pods. Their `spec.replicas` can be
-//! patched; their volumes are no objects.
+//! patched.
 
 use serde_json::{Value, json};
 
-use super::resource::{DEPLOYMENTS, Kind, REPLICASETS, STATEFULSETS};
+use super::{
+    resource::{DEPLOYMENTS, Kind, REPLICASETS, STATEFULSETS},
+    volumes::claim_templates,
+};
 use crate::world::{
     pods::{NAMESPACE, Workload},
     pool::PoolWorld,
@@ -29,6 +32,9 @@ fn object(kind: &Kind, workload: &Workload) -> Value {
     });
     if kind == STATEFULSETS {
         object["spec"]["serviceName"] = json!(name);
+        // Its Pods don't wait for each other.
+        object["spec"]["podManagementPolicy"] = json!("Parallel");
+        object["spec"]["volumeClaimTemplates"] = claim_templates();
     }
     if kind == DEPLOYMENTS {
         object["metadata"]["uid"] = json!(format!("deployment-{name}"));

@@ -5,10 +5,13 @@ use serde_json::{Map, Value, json};
 use super::{
     Actor, State,
     answer::Answer,
+    limits,
     merge::merge,
+    pods,
     request::Call,
-    resource::{CORE_EVENTS, EVENTS, Key, Kind, PODS, POLICIES, QUOTAS},
+    resource::{CORE_EVENTS, EVENTS, Key, Kind, LIMITS, PODS, POLICIES, QUOTAS, VOLUME_CLAIMS},
     store::is_held,
+    volumes,
 };
 use crate::{api::time::to_annotation, policy::read};
 
@@ -37,6 +40,7 @@ impl State {
         let name = self.name_of(call, &mut object)?;
         let key = Key::of(call.kind, &call.namespace, &name);
         validate(call.kind, &name, &object)?;
+        self.meets_limits(call, &name, &mut object)?;
         self.meets_quotas(call, &name, &object)?;
         if let Some(found) = self.get(call.kind, &key) {
             return Err(Answer::exists(call.kind, &name, !found["metadata"]["deletionTimestamp"].is_null()));
@@ -100,6 +104,10 @@ impl State {
         if call.kind == PODS {
             object["status"] = json!({"phase": "Pending"});
         }
+        if call.kind == LIMITS {
+            limits::furnish(object);
+        }
+        volumes::furnish(call.kind, object);
     }
 
     /// PATCH, of which only merge patches are understood.
@@ -117,6 +125,11 @@ impl State {
         meets(call, &before, &after)?;
         settle(call, &before, &mut after);
         validate(call.kind, &call.name, &after)?;
+        match call.kind {
+            kind if kind == PODS => pods::meets_update(call, &before, &after)?,
+            kind if kind == VOLUME_CLAIMS => volumes::meets_update(call, &before, &after)?,
+            _ => {}
+        }
         if after == before {
             return Ok(Answer::ok(before));
         }
@@ -128,7 +141,7 @@ impl State {
         }
         let stored = match self.live(call.kind, &call.key()) {
             // A status has a path of its own, on which nothing else is written.
-            Some((index, _)) => self.patch_live(index, call, if call.is_status { &Value::Null } else { patch }, after)?,
+            Some((index, _)) => self.patch_live(index, call, if call.is_status { &Value::Null } else { patch }, &before, after)?,
             None => self.put(call.kind, call.key(), after),
         };
         Ok(Answer::ok(stored))

@@ -9,8 +9,10 @@ use kube::client::Body;
 use serde_json::{Value, json};
 
 mod controllers;
+mod limits;
 mod lists;
 mod quotas;
+mod volumes;
 mod writes;
 
 /// Where the committed answers are.
@@ -76,7 +78,10 @@ impl Conversation {
         conversation.selectors().await;
         conversation.forms().await;
         conversation.pods().await;
+        conversation.pod_patches().await;
+        conversation.volumes().await;
         conversation.quotas().await;
+        conversation.limits().await;
         conversation.controllers().await;
         conversation.events().await;
         conversation.notes.join("\n") + "\n"
@@ -167,9 +172,12 @@ const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
 /// ConfigMaps, on which lists are shown.
 pub const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const PODS: &str = "/api/v1/namespaces/default/pods";
+const CLAIMS: &str = "/api/v1/namespaces/default/persistentvolumeclaims";
+const VOLUMES: &str = "/api/v1/persistentvolumes";
 const NODES: &str = "/api/v1/nodes";
 const POOLS: &str = "/apis/karpenter.sh/v1/nodepools";
 const POLICIES: &str = "/apis/noderotation.io/v1alpha1/rotationpolicies";
+const LIMITS: &str = "/api/v1/namespaces/default/limitranges";
 const QUOTAS: &str = "/api/v1/namespaces/default/resourcequotas";
 const EVENTS: &str = "/apis/events.k8s.io/v1/namespaces/default/events";
 

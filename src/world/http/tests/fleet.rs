@@ -93,7 +93,20 @@ pub fn pools(names: &[&str], nodes: usize, model: &Model, seed: u64, begin: Time
 
 /// The same behind the HTTP door.
 pub fn world(names: &[&str], nodes: usize, model: &Model, seed: u64, begin: Time) -> World {
-    let world = World::new(pools(names, nodes, model, seed, begin), begin);
+    behind_the_door(pools(names, nodes, model, seed, begin), begin)
+}
+
+/// Two nodes, one in each of two zones, and a StatefulSet of four replicas.
+pub fn stateful(model: &Model, seed: u64, begin: Time) -> World {
+    let mut spec = spec("web", 2, begin);
+    spec.zones = vec!["a".into(), "b".into()];
+    spec.nodes[1].zone = 1;
+    spec.workloads[0] = WorkloadSpec { name: "web-db".into(), replicas: 4, sticky: true, ..spec.workloads[0].clone() };
+    behind_the_door(vec![PoolWorld::new(spec, &policies(), Arc::new(model.clone()), seed, begin)], begin)
+}
+
+fn behind_the_door(pools: Vec<PoolWorld>, begin: Time) -> World {
+    let world = World::new(pools, begin);
     let mut state = world.state();
     state.put(POLICIES, Key::of(POLICIES, "", "weekly"), policy());
     drop(state);

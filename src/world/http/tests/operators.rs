@@ -6,7 +6,7 @@ use http::{Method, Request};
 use serde_json::{Value, json};
 
 use super::{
-    fleet::{at, run, world},
+    fleet::{at, run, stateful, world},
     gate::Gate,
     invariants::Invariants,
 };
@@ -156,6 +156,40 @@ async fn a_workload_that_is_scaled_in_mid_rotation_does_no_harm() {
             let told = |event| pools[0].history.iter().filter(|happening| happening.event == event).count();
             assert!(told(Event::Completed) > 0, "{words}: {:?}", pools[0].history);
             assert_eq!(pools[0].ready_pods()["web-shop"], (replicas, replicas), "{words}");
+        });
+    }
+}
+
+/// A StatefulSet is scaled and its Pods are protected for a while in mid-rotation, whose own Pods go on in their zones.
+#[tokio::test(start_paused = true)]
+async fn a_stateful_set_that_is_scaled_and_protected_in_mid_rotation_does_no_harm() {
+    for (minutes, replicas, protect) in [(0, 7, "15m"), (1, 16, "false"), (0, 1, "true"), (1, 0, "10m"), (2, 0, "true")] {
+        let world = stateful(&Model::default(), 1, at("2026-12-02T02:05:00Z"));
+        let invariants = Invariants::in_trouble(&world);
+        let passes = Gate::open_to_all().client(invariants.door());
+        let annotate = async |value: Value| {
+            let words = json!({"metadata": {"annotations": {keys::DO_NOT_DISRUPT: value}}});
+            ask(&world, Method::PATCH, "/api/v1/namespaces/default/pods/web-db-0", words).await
+        };
+        for minute in 0..50 {
+            run(passes.clone()).await.unwrap();
+            if minute == minutes {
+                world.look(|pools| assert!(pools[0].view.pools["web"].metadata.annotation(keys::ACTIVE_ROTATION).is_some()));
+                annotate(json!(protect)).await.unwrap();
+                let path = "/apis/apps/v1/namespaces/default/statefulsets/web-db";
+                ask(&world, Method::PATCH, path, json!({"spec": {"replicas": replicas}})).await.unwrap();
+            }
+            if minute == 20 && replicas > 0 {
+                annotate(Value::Null).await.unwrap();
+            }
+            tokio::time::sleep(Duration::from_secs(60)).await;
+        }
+        let words = format!("{replicas} after {minutes} minutes, {protect}");
+        invariants.assert(&words);
+        world.look(|pools| {
+            let told = |event| pools[0].history.iter().filter(|happening| happening.event == event).count();
+            assert!(told(Event::Completed) > 0, "{words}: {:?}", pools[0].history);
+            assert_eq!(pools[0].ready_pods()["web-db"], (replicas, replicas), "{words}");
         });
     }
 }

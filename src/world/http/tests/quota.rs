@@ -37,14 +37,14 @@ async fn lift(world: &World) {
 }
 
 /// What was said of a refused surge.
-async fn refusals(world: &World) -> Vec<String> {
+pub async fn refusals(world: &World) -> Vec<String> {
     let path = "/apis/events.k8s.io/v1/namespaces/default/events?fieldSelector=reason=SurgeRefused";
     let events = ask(world, Method::GET, path, Value::Null).await.unwrap();
     events["items"].as_array().unwrap().iter().map(|event| event["note"].as_str().unwrap().to_owned()).collect()
 }
 
 /// Nothing is in flight, and nothing is left of it.
-fn is_at_rest(world: &World) -> bool {
+pub fn is_at_rest(world: &World) -> bool {
     world.look(|pools| {
         let pool = &pools[0];
         let anchored = pool.view.pools["web"].metadata.annotation(keys::ACTIVE_ROTATION).is_some();
@@ -54,7 +54,7 @@ fn is_at_rest(world: &World) -> bool {
     })
 }
 
-async fn rotates(world: &World) {
+pub async fn rotates(world: &World) {
     for _ in 0..15 {
         let report = run(world.client(Actor::Program)).await.unwrap();
         assert!(!report.failed(), "{report:?}");

@@ -1,0 +1,87 @@
+//! `karpenter.sh/do-not-disrupt` on Pods of workloads, and what else somebody with `kubectl` writes to them.
+
+use std::collections::BTreeMap;
+
+use chrono::TimeDelta;
+
+use super::{
+    fleet::seconds,
+    pods::{Owner, Phase},
+    pool::{Due, PoolWorld},
+};
+use crate::api::{
+    keys,
+    time::{Time, later, parse_duration},
+};
+
+/// The labels and annotations of a Pod, all of them, once somebody has written some.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Written {
+    pub labels: BTreeMap<String, String>,
+    pub annotations: BTreeMap<String, String>,
+}
+
+/// How long Karpenter leaves a Pod where it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Protection {
+    /// Until the annotation is changed.
+    Lasting,
+    Until(Time),
+}
+
+impl PoolWorld {
+    /// Whether Karpenter evicts a Pod, and plans for its eviction: not while its `do-not-disrupt` is `true`, or a duration
+    /// from its start that has not ended.
+    pub(super) fn protection(&self, id: u32) -> Option<Protection> {
+        let pod = self.pods.get(&id).filter(|pod| pod.phase != Phase::Ending)?;
+        let value = pod.written.as_ref()?.annotations.get(keys::DO_NOT_DISRUPT)?;
+        if value == "true" {
+            return Some(Protection::Lasting);
+        }
+        let span = parse_duration(value).filter(|span| *span > TimeDelta::zero())?;
+        let Some(since) = pod.since else { return Some(Protection::Lasting) };
+        let until = later(since, span);
+        (self.now < until).then_some(Protection::Until(until))
+    }
+
+    /// Karpenter comes back to a Pod that is protected when that ends.
+    pub(super) fn come_back_to(&mut self, host: u32, pod: u32, protection: Protection) {
+        let Protection::Until(until) = protection else { return };
+        let is_new = self.hosts.change(host, |host| {
+            let is_new = host.refused.values().all(|(_, other)| *other != until);
+            host.refused.insert(pod, (0, until));
+            is_new
+        });
+        if is_new == Some(true) {
+            self.at(until, Due::Drain(host));
+        }
+    }
+
+    /// Stores all labels and annotations of a workload's Pod. Karpenter, which is told of Pods, looks at it again.
+    pub(super) fn write_pod(&mut self, id: u32, written: Written) {
+        let Some(pod) = self.pods.get_mut(&id) else { return };
+        pod.written = Some(Box::new(written));
+        if let Some(host) = pod.host {
+            self.hosts.change(host, |host| host.refused.remove(&id));
+            if self.hosts.get(host).is_some_and(|host| host.deleting.is_some()) {
+                let next = later(self.now, seconds(1));
+                self.at(next, Due::Drain(host));
+                self.ask_karpenter();
+            }
+        }
+        self.note_change();
+    }
+
+    /// The labels and annotations of a workload's Pod.
+    pub(super) fn written(&self, id: u32) -> Option<Written> {
+        let pod = self.pods.get(&id)?;
+        let Owner::Workload(workload) = pod.owner else { return None };
+        Some(match &pod.written {
+            Some(written) => (**written).clone(),
+            None => {
+                let labels = self.workloads[workload].template.metadata.labels.clone().unwrap_or_default();
+                Written { labels, annotations: BTreeMap::new() }
+            }
+        })
+    }
+}

@@ -153,18 +153,8 @@ impl Scenario {
         if rng.random_bool(0.2) {
             policy["blackouts"] = json!([{"timezone": zone, "from": "2026-12-05", "to": "2026-12-06", "reason": "market days"}]);
         }
-        let mut model = Model::default();
         let trouble = TimeDelta::days(8);
-        model.sound_from = Some(later(begin(), trouble));
-        if !calm {
-            model.one_in_never_ready = [0, 0, 3][rng.random_range(0..3)];
-            model.one_in_refused = [0, 0, 4][rng.random_range(0..3)];
-            if rng.random_bool(0.3) {
-                let from = later(begin(), TimeDelta::hours(rng.random_range(0..150)));
-                model.no_capacity.push((from, later(from, TimeDelta::hours(rng.random_range(1..30)))));
-            }
-            model.drain = [0, 0, 1500][rng.random_range(0..3)];
-        }
+        let model = troubled(rng, trouble, calm);
         let pools = (0..rng.random_range(1..3)).map(|index| {
             let grace = if rng.random_bool(0.7) { Some(["20m", "1h"][usize::from(rng.random_bool(0.5))]) } else { None };
             pool(["web", "batch"][index], rng.random_range(1..5), "168h", grace, rng.random_range(10..45))
@@ -194,6 +184,21 @@ impl Scenario {
             calm,
         }
     }
+}
+
+/// Models in which things go wrong for so long, unless it is calm.
+fn troubled(rng: &mut Pcg64Mcg, trouble: TimeDelta, calm: bool) -> Model {
+    let mut model = Model { sound_from: Some(later(begin(), trouble)), ..Model::default() };
+    if !calm {
+        model.one_in_never_ready = [0, 0, 3][rng.random_range(0..3)];
+        model.one_in_refused = [0, 0, 4][rng.random_range(0..3)];
+        if rng.random_bool(0.3) {
+            let from = later(begin(), TimeDelta::hours(rng.random_range(0..150)));
+            model.no_capacity.push((from, later(from, TimeDelta::hours(rng.random_range(1..30)))));
+        }
+        model.drain = [0, 0, 1500][rng.random_range(0..3)];
+    }
+    model
 }
 
 fn meddling(rng: &mut Pcg64Mcg, trouble: TimeDelta, vandal: bool) -> Vec<(Time, Meddling)> {

@@ -159,9 +159,8 @@ async fn after_a_sleep_nothing_is_known() {
     let fake = fake();
     let session = fake.session().await;
     session.api().clock.sleep(chrono::TimeDelta::hours(1));
-    fake.log();
-    let outcome = session.apply_knowing(&anchor(), copy(&fake, POOL)).await.unwrap();
-    assert!(matches!(outcome, Outcome::Landed { .. }), "{outcome:?}");
-    assert_eq!((fake.sent("GET").len(), fake.sent("PATCH").len()), (1, 1));
+    session.apply_knowing(&anchor(), copy(&fake, POOL)).await.unwrap();
+    let methods: Vec<String> = fake.log().iter().map(|line| line.split(' ').next().unwrap().to_owned()).collect();
+    assert_eq!(methods, ["GET", "PATCH"]);
     session.close().await;
 }

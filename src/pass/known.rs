@@ -9,7 +9,7 @@ use crate::{
     view::View,
 };
 
-/// The copies of one pass; one for all its pools.
+/// The copies of one pass; one for all its pools. Without a View nothing is known, and nothing learned.
 #[derive(Debug, Default)]
 pub struct Known<'a> {
     view: Option<&'a View>,
@@ -25,15 +25,19 @@ impl<'a> Known<'a> {
 
     /// The newest copy: `None` where there is none to judge by, `Some(None)` where there was no such object.
     pub(super) fn copy(&self, target: &Target) -> Option<Option<Fresh>> {
+        let view = self.view?;
         match self.written.borrow().get(target) {
             Some(written) => written.clone().map(Some),
-            None => self.view?.copy_of(target),
+            None => view.copy_of(target),
         }
     }
 
     /// Learns from a write of ours. Only one that has landed leaves a copy: whatever else it came to, the object is not as it
     /// was known. An older copy must go: what our own write has changed would look as if that write had come twice.
     pub(super) fn learn(&self, target: Target, outcome: &Result<Outcome, Failure>) {
+        if self.view.is_none() {
+            return;
+        }
         let left = match outcome {
             Ok(Outcome::Landed { after, .. }) => after.clone(),
             _ => None,
@@ -84,5 +88,9 @@ mod tests {
         assert_eq!(known.copy(&target(Kind::NodeClaim, "a")), None, "it may be there and unreadable");
         assert_eq!(known.copy(&target(Kind::Pod, "p1")), Some(None));
         assert_eq!(Known::default().copy(&target(Kind::Pod, "p1")), None);
+        let nothing = Known::default();
+        nothing.learn(target(Kind::NodePool, "web"), &Ok(Outcome::Landed { before: None, after: Some(pool("2")) }));
+        assert_eq!(nothing.copy(&target(Kind::NodePool, "web")), None);
+        assert!(nothing.written.borrow().is_empty(), "nobody would look at it");
     }
 }

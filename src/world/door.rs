@@ -21,12 +21,11 @@ use crate::{
 impl PoolWorld {
     /// A fresh copy of an object; `None` where there is none.
     pub fn fresh(&self, target: &Target) -> Option<Fresh> {
-        Some(match target.kind {
-            Kind::NodePool => Fresh::NodePool(Box::new(self.view.pools.get(&target.name)?.clone())),
-            Kind::NodeClaim => Fresh::NodeClaim(Box::new(self.view.claims.get(&target.name)?.clone())),
-            Kind::Node => Fresh::Node(Box::new(self.nodes.get(&target.name)?.clone())),
-            Kind::Pod => Fresh::Pod(self.view.placeholders.get(&target.name)?.clone()),
-        })
+        match target.kind {
+            // The View has only those that are marked, and of them the metadata.
+            Kind::Node => self.nodes.get(&target.name).map(|node| Fresh::Node(Box::new(node.clone()))),
+            Kind::NodePool | Kind::NodeClaim | Kind::Pod => self.view.copy_of(target).flatten(),
+        }
     }
 
     /// Judges an effect on the object as it is, and stores what comes of it. `pass` signs the write.

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::{api::policy::v1::PodDisruptionBudget, apimachinery::pkg::util::intstr::IntOrString};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -113,7 +113,11 @@ fn take(file: &str, document: Document, found: &mut Found) -> Result<(), String>
             objects.nodes.insert(about.name()?, node);
         }
         ("", "Pod") => objects.pods.push(about.object::<Pod>()?),
-        ("policy", "PodDisruptionBudget") => objects.budgets.get_or_insert_default().push(about.object::<PodDisruptionBudget>()?),
+        ("policy", "PodDisruptionBudget") => {
+            let budget: PodDisruptionBudget = about.object()?;
+            about.amounts(&budget)?;
+            objects.budgets.get_or_insert_default().push(budget);
+        }
         _ => {}
     }
     Ok(())
@@ -151,6 +155,26 @@ impl Read<'_> {
             if parse_duration(text).is_none() && !(text == "Never" && field == "expireAfter") {
                 let path = format!("{path}.{field}");
                 return Err(self.wrong(&path, &format!("{path}: {text:?}: {expected}")));
+            }
+        }
+        Ok(())
+    }
+
+    /// What the API server would refuse must not be counted with.
+    fn amounts(&self, budget: &PodDisruptionBudget) -> Result<(), String> {
+        let Some(spec) = &budget.spec else { return Ok(()) };
+        for (field, value) in [("maxUnavailable", &spec.max_unavailable), ("minAvailable", &spec.min_available)] {
+            let (is_right, told) = match value {
+                None => continue,
+                Some(IntOrString::Int(count)) => (*count >= 0, count.to_string()),
+                Some(IntOrString::String(text)) => {
+                    let percent = text.strip_suffix('%').and_then(|percent| percent.parse::<u32>().ok());
+                    (percent.is_some_and(|percent| percent <= 100), format!("{text:?}"))
+                }
+            };
+            if !is_right {
+                let path = format!("spec.{field}");
+                return Err(self.wrong(&path, &format!("{path}: {told}: a whole number from 0 on, or a percentage such as \"50%\"")));
             }
         }
         Ok(())

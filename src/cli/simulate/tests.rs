@@ -170,6 +170,42 @@ fn what_cannot_be_read_is_named_with_its_place_and_what_would_be_right() {
     insta::assert_snapshot!(told.join("\n"));
 }
 
+const WORKLOAD: &str = r#"
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: cart, namespace: shop}
+spec: {replicas: 2}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: cart-1, namespace: shop, labels: {app: cart}}
+spec: {nodeName: node-1, containers: [{name: c, resources: {requests: {cpu: 500m}}}]}
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: cart, namespace: shop}
+spec: {maxUnavailable: 1, selector: {matchLabels: {app: cart}}}
+"#;
+
+#[test]
+fn numbers_that_nobody_could_mean_are_refused_or_passed_over() {
+    let fleet = format!("{FLEET}{WORKLOAD}");
+    // Workloads are as large as their Pods are many: a controller's own number is none of ours.
+    let many = of_yaml(&fleet.replace("replicas: 2}", "replicas: 2000000000}"), &[]);
+    assert_eq!(many, of_yaml(&fleet, &[]));
+    for (amount, told) in [
+        (r#""18446744073709551615%""#, r#"spec.maxUnavailable: "18446744073709551615%""#),
+        (r#""101%""#, r#"spec.maxUnavailable: "101%""#),
+        ("some", r#"spec.maxUnavailable: "some""#),
+        ("-1", "spec.maxUnavailable: -1"),
+    ] {
+        let why = of_yaml(&fleet.replace("maxUnavailable: 1", &format!("maxUnavailable: {amount}")), &[]).unwrap_err();
+        let right = format!("PodDisruptionBudget cart: {told}: a whole number from 0 on, or a percentage such as \"50%\"");
+        assert!(why.ends_with(&right), "{why}");
+    }
+}
+
 #[test]
 fn json_as_kubectl_prints_it_is_read_too() {
     let yaml: Vec<serde_json::Value> =

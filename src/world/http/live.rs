@@ -123,8 +123,8 @@ impl State {
             }
             // The models know nothing else of a controller that could change.
             kind if [DEPLOYMENTS, STATEFULSETS].contains(&kind) && patch["spec"]["replicas"].is_number() => {
-                let Some(replicas) = after["spec"]["replicas"].as_u64() else { return Err(Answer::not_allowed()) };
-                pool.scale(name, u32::try_from(replicas).unwrap_or(u32::MAX));
+                let replicas = after["spec"]["replicas"].as_u64().and_then(|replicas| u32::try_from(replicas).ok());
+                pool.scale(name, replicas.unwrap_or_default());
             }
             // The models make the others anew whenever they are read.
             _ => return Err(Answer::not_allowed()),

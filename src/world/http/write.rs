@@ -11,7 +11,7 @@ use super::{
     request::Call,
     resource::{CORE_EVENTS, EVENTS, Key, Kind, LIMITS, PODS, POLICIES, QUOTAS, VOLUME_CLAIMS},
     store::is_held,
-    volumes,
+    volumes, workloads,
 };
 use crate::{api::time::to_annotation, policy::read};
 
@@ -310,6 +310,7 @@ fn validate(kind: &Kind, name: &str, object: &Value) -> Result<(), Answer> {
     {
         return Err(Answer::invalid(kind, name, &problem.path, &problem.to_string()));
     }
+    workloads::validate(kind, name, object)?;
     if kind == EVENTS {
         let is_micro = |text: &str| text.len() == "2026-11-30T07:00:00.000000Z".len();
         if !object["eventTime"].as_str().is_some_and(is_micro) {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use http::{Method, Request};
+use kube::core::Status;
 use serde_json::{Value, json};
 
 use super::{
@@ -24,11 +25,19 @@ const CLAIM: &str = "/apis/karpenter.sh/v1/nodeclaims/web-0";
 const NODE: &str = "/api/v1/nodes/node-web-0";
 
 pub async fn ask(world: &World, method: Method, path: &str, body: Value) -> Result<Value, u16> {
+    send(world, method, path, body).await.map_err(|status| status.code)
+}
+
+async fn refusal(world: &World, method: Method, path: &str, body: Value) -> Status {
+    *send(world, method, path, body).await.unwrap_err()
+}
+
+async fn send(world: &World, method: Method, path: &str, body: Value) -> Result<Value, Box<Status>> {
     let request = Request::builder().method(method).uri(path).header("Content-Type", "application/merge-patch+json");
     let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
     let answer = world.client(Actor::Operator).request(request.body(body).unwrap()).await;
     answer.map_err(|error| match error {
-        kube::Error::Api(status) => status.code,
+        kube::Error::Api(status) => status,
         other => panic!("{other}"),
     })
 }
@@ -132,6 +141,45 @@ async fn controllers_are_listed_and_scaled() {
     }
     assert_eq!(ask(&world, Method::GET, path, Value::Null).await.unwrap()["metadata"]["generation"], 5);
     assert_eq!(ask(&world, Method::PATCH, path, json!({"spec": {"paused": true}})).await, Err(405));
+}
+
+/// Such a number would hold the world for ever, in earnest as in a dry run; the answer has the API server's form.
+#[tokio::test(start_paused = true)]
+async fn replicas_that_nobody_could_play_are_refused() {
+    let deployments = small();
+    let sets = stateful(&Model::default(), 1, at("2026-11-30T12:00:00Z"));
+    for (world, path, kind) in [
+        (&deployments, "/apis/apps/v1/namespaces/default/deployments/web-shop", "Deployment"),
+        (&sets, "/apis/apps/v1/namespaces/default/statefulsets/web-db", "StatefulSet"),
+    ] {
+        let before = ask(world, Method::GET, path, Value::Null).await.unwrap();
+        let most = "must be a whole number between 0 and 1000, inclusive: the embedded world runs no more Pods of one workload";
+        for (replicas, right) in [
+            (json!(2_000_000_000), most),
+            (json!(1001), most),
+            (json!(u64::MAX), most),
+            (json!(1.5), most),
+            (json!("3"), most),
+            (json!(-1), "must be greater than or equal to 0"),
+        ] {
+            for dry in ["", "?dryRun=All"] {
+                let refused = refusal(world, Method::PATCH, &format!("{path}{dry}"), json!({"spec": {"replicas": replicas}})).await;
+                let name = path.rsplit_once('/').unwrap().1;
+                let why = format!("Invalid value: {replicas}: {right}");
+                assert_eq!((refused.code, refused.reason.as_str()), (422, "Invalid"));
+                assert_eq!(refused.message, format!("{kind}.apps \"{name}\" is invalid: spec.replicas: {why}"));
+                let cause = &refused.details.unwrap().causes[0];
+                assert_eq!((cause.field.as_str(), cause.message.as_str()), ("spec.replicas", why.as_str()));
+            }
+        }
+        assert_eq!(ask(world, Method::GET, path, Value::Null).await.unwrap(), before);
+        let most = json!({"spec": {"replicas": 1000}});
+        assert_eq!(ask(world, Method::PATCH, &format!("{path}?dryRun=All"), most).await.unwrap()["spec"]["replicas"], 1000);
+    }
+    let spec = json!({"replicas": 1001, "selector": {"matchLabels": {"app": "new"}}});
+    let new = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "new"}, "spec": spec});
+    let refused = refusal(&deployments, Method::POST, "/apis/apps/v1/namespaces/default/deployments", new).await;
+    assert_eq!(refused.code, 422);
 }
 
 /// Pods that come while a placeholder keeps room for others take that room, and the rotation has to see it through.

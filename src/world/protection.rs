@@ -1,4 +1,4 @@
-//! `karpenter.sh/do-not-disrupt` on Pods of workloads, and what else somebody with `kubectl` writes to them.
+//! `karpenter.sh/do-not-disrupt` on Pods, and what else somebody with `kubectl` writes to those of workloads.
 
 use std::collections::BTreeMap;
 
@@ -34,7 +34,11 @@ impl PoolWorld {
     /// from its start that has not ended.
     pub(super) fn protection(&self, id: u32) -> Option<Protection> {
         let pod = self.pods.get(&id).filter(|pod| pod.phase != Phase::Ending)?;
-        let value = pod.written.as_ref()?.annotations.get(keys::DO_NOT_DISRUPT)?;
+        let annotations = match &pod.owner {
+            Owner::Placeholder(name) => self.view.placeholders.get(name)?.metadata.annotations.as_ref(),
+            Owner::Workload(_) => pod.written.as_ref().map(|written| &written.annotations),
+        };
+        let value = annotations?.get(keys::DO_NOT_DISRUPT)?;
         if value == "true" {
             return Some(Protection::Lasting);
         }
@@ -61,15 +65,19 @@ impl PoolWorld {
     pub(super) fn write_pod(&mut self, id: u32, written: Written) {
         let Some(pod) = self.pods.get_mut(&id) else { return };
         pod.written = Some(Box::new(written));
-        if let Some(host) = pod.host {
-            self.hosts.change(host, |host| host.refused.remove(&id));
-            if self.hosts.get(host).is_some_and(|host| host.deleting.is_some()) {
-                let next = later(self.now, seconds(1));
-                self.at(next, Due::Drain(host));
-                self.ask_karpenter();
-            }
-        }
+        self.look_again_at(id);
         self.note_change();
+    }
+
+    /// Karpenter is told that a Pod was written to.
+    pub(super) fn look_again_at(&mut self, id: u32) {
+        let Some(host) = self.pods.get(&id).and_then(|pod| pod.host) else { return };
+        self.hosts.change(host, |host| host.refused.remove(&id));
+        if self.hosts.get(host).is_some_and(|host| host.deleting.is_some()) {
+            let next = later(self.now, seconds(1));
+            self.at(next, Due::Drain(host));
+            self.ask_karpenter();
+        }
     }
 
     /// The labels and annotations of a workload's Pod.

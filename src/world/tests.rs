@@ -117,8 +117,14 @@ fn taints_keep_out_a_placeholder_that_tolerates_none_and_let_the_engines_in() {
     assert_eq!(count(&world, Event::Launched), 0);
 }
 
-/// A pool under no policy, whose Nodes Karpenter launches at once, and the first of its Nodes deleted a moment ago.
+/// A pool under no policy, whose Nodes go at once, and the first of its Nodes deleted a moment ago.
 fn deleted(nodes: usize, away: u32, limit: Option<&str>) -> PoolWorld {
+    let mut world = ungoverned(nodes, away, limit);
+    world.delete_claim("web-0");
+    world
+}
+
+fn ungoverned(nodes: usize, away: u32, limit: Option<&str>) -> PoolWorld {
     let begin = at("2026-12-01T00:00:00Z");
     let mut spec = spec(nodes, begin);
     spec.workloads[0].replicas = u32::try_from(nodes * 4).unwrap();
@@ -127,9 +133,7 @@ fn deleted(nodes: usize, away: u32, limit: Option<&str>) -> PoolWorld {
     spec.workloads[0].grace = 0;
     spec.pool.spec.limits = limit.map(|cpu| BTreeMap::from([("cpu".to_owned(), json!(cpu))]));
     let model = Model { terminate: 0..=0, consolidate_after: None, ..Model::default() };
-    let mut world = PoolWorld::new(spec, &BTreeMap::new(), Arc::new(model), 1, begin);
-    world.delete_claim("web-0");
-    world
+    PoolWorld::new(spec, &BTreeMap::new(), Arc::new(model), 1, begin)
 }
 
 /// Moments, in seconds after the beginning, at which a Pod left the deleted Node; and when that was gone.
@@ -201,4 +205,42 @@ fn no_node_comes_for_pods_that_are_protected() {
         world.history.iter().filter(|happening| happening.event == Event::Launched).count()
     };
     assert_eq!(["true", "1h", "1s", "-1h", "false"].map(launched), [0, 0, 1, 1, 1]);
+}
+
+/// A placeholder with this do-not-disrupt runs on the first Node, whose claim is deleted then.
+fn deleted_under_a_placeholder(value: Option<&str>) -> PoolWorld {
+    let mut world = ungoverned(3, 5, None);
+    let here = json!({"matchExpressions": [{"key": keys::HOSTNAME_LABEL, "operator": "In", "values": ["node-0"]}]});
+    let affinity = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [here]}}});
+    let placeholder = json!({
+        "metadata": {"name": "p", "annotations": {keys::DO_NOT_DISRUPT: value.unwrap_or_default()}},
+        "spec": {"affinity": affinity, "containers": [{"name": "pause", "image": "pause"}]},
+    });
+    world.add_placeholder(serde_json::from_value(placeholder).unwrap());
+    world.schedule();
+    world.advance(later(world.now, TimeDelta::seconds(10)));
+    assert_eq!(world.view.placeholders["p"].spec.as_ref().unwrap().node_name.as_deref(), Some("node-0"));
+    world.delete_claim("web-0");
+    world
+}
+
+#[test]
+fn a_placeholder_that_is_protected_keeps_its_node_until_it_goes_or_the_grace_ends() {
+    let after = |world: &mut PoolWorld, seconds: i64| {
+        world.advance(later(world.now, TimeDelta::seconds(seconds)));
+        (world.view.placeholders.contains_key("p"), world.view.claims.contains_key("web-0"))
+    };
+    assert_eq!(after(&mut deleted_under_a_placeholder(None), 60), (false, false));
+    assert_eq!(after(&mut deleted_under_a_placeholder(Some("false")), 60), (false, false));
+
+    let mut released = deleted_under_a_placeholder(Some("true"));
+    assert_eq!(after(&mut released, 1800), (true, true));
+    assert_eq!(released.workload_pods_on("web-0"), 0);
+    released.delete_placeholders();
+    assert_eq!(after(&mut released, 1), (false, false));
+
+    let mut forced = deleted_under_a_placeholder(Some("true"));
+    assert_eq!(after(&mut forced, 3600 - 31), (true, true));
+    assert_eq!(after(&mut forced, 2), (false, false));
+    assert_eq!(forced.history.iter().filter(|happening| happening.event == Event::Forced).count(), 1);
 }

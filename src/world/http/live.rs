@@ -113,6 +113,9 @@ impl State {
             kind if kind == PODS && pool.view.placeholders.contains_key(name) => {
                 let typed = typed(&after)?;
                 pool.with_placeholder(name, |stored| *stored = typed);
+                if let Some(id) = pool.placeholders.get(name).copied() {
+                    pool.look_again_at(id);
+                }
             }
             kind if kind == BUDGETS => {
                 let typed: PodDisruptionBudget = typed(&after)?;

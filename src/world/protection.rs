@@ -8,6 +8,7 @@ use super::{
     fleet::seconds,
     pods::{Owner, Phase},
     pool::{Due, PoolWorld},
+    scenario::PlacedPod,
 };
 use crate::api::{
     keys,
@@ -36,7 +37,10 @@ impl PoolWorld {
         let pod = self.pods.get(&id).filter(|pod| pod.phase != Phase::Ending)?;
         let annotations = match &pod.owner {
             Owner::Placeholder(name) => self.view.placeholders.get(name)?.metadata.annotations.as_ref(),
-            Owner::Workload(_) => pod.written.as_ref().map(|written| &written.annotations),
+            Owner::Workload(workload) => match &pod.written {
+                Some(written) => Some(&written.annotations),
+                None => self.workloads[*workload].template.metadata.annotations.as_ref(),
+            },
         };
         let value = annotations?.get(keys::DO_NOT_DISRUPT)?;
         if value == "true" {
@@ -80,6 +84,30 @@ impl PoolWorld {
         }
     }
 
+    /// Protects the Pods of the workload that was added last, as these say. What all say alike is the template's.
+    pub(super) fn protect_last_workload(&mut self, placed: &[PlacedPod]) {
+        let Some(workload) = self.workloads.last_mut() else { return };
+        let ids: Vec<u32> = workload.pods.iter().copied().collect();
+        let first = placed.first().and_then(|pod| pod.do_not_disrupt.clone());
+        let is_of_template = placed.iter().all(|pod| pod.do_not_disrupt == first);
+        if let Some(value) = first.filter(|_| is_of_template) {
+            workload.template.metadata.annotations = Some(BTreeMap::from([(keys::DO_NOT_DISRUPT.to_owned(), value)]));
+        }
+        for (id, placed) in ids.into_iter().zip(placed) {
+            if let (Some(pod), Some(since)) = (self.pods.get_mut(&id), placed.since)
+                && pod.host.is_some()
+            {
+                pod.since = Some(since.min(self.now));
+            }
+            if let (Some(value), false) = (&placed.do_not_disrupt, is_of_template)
+                && let Some(mut written) = self.written(id)
+            {
+                written.annotations.insert(keys::DO_NOT_DISRUPT.into(), value.clone());
+                self.write_pod(id, written);
+            }
+        }
+    }
+
     /// The labels and annotations of a workload's Pod.
     pub(super) fn written(&self, id: u32) -> Option<Written> {
         let pod = self.pods.get(&id)?;
@@ -87,8 +115,8 @@ impl PoolWorld {
         Some(match &pod.written {
             Some(written) => (**written).clone(),
             None => {
-                let labels = self.workloads[workload].template.metadata.labels.clone().unwrap_or_default();
-                Written { labels, annotations: BTreeMap::new() }
+                let metadata = self.workloads[workload].template.metadata.clone();
+                Written { labels: metadata.labels.unwrap_or_default(), annotations: metadata.annotations.unwrap_or_default() }
             }
         })
     }

@@ -45,10 +45,31 @@ use forecast::{Forecast, PoolForecast};
 pub struct Pool {
     /// The pool, its nodes, and workloads whose Pods are wherever there is room.
     pub spec: PoolSpec,
-    /// Workloads with the Nodes that their Pods are on.
-    pub placed: Vec<(WorkloadSpec, Vec<String>)>,
+    /// Workloads whose Pods are on known Nodes.
+    pub placed: Vec<Placed>,
     /// What operators have written on NodeClaims and Nodes.
     pub words: Vec<Words>,
+}
+
+/// A workload and its Pods.
+#[derive(Debug, Clone)]
+pub struct Placed {
+    /// The workload, of as many replicas.
+    pub workload: WorkloadSpec,
+    /// Its Pods.
+    pub pods: Vec<PlacedPod>,
+}
+
+/// A Pod on a known Node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlacedPod {
+    /// The Node.
+    pub node: String,
+    /// The value of its `karpenter.sh/do-not-disrupt`. What stands on all Pods of a workload is taken for its template's: then
+    /// those that come after them have it, too.
+    pub do_not_disrupt: Option<String>,
+    /// When its kubelet took it; `None` for the beginning.
+    pub since: Option<Time>,
 }
 
 /// What an operator has written on one NodeClaim and its Node.
@@ -269,8 +290,10 @@ fn totals(world: &PoolWorld) -> Totals {
 impl PoolWorld {
     /// What the scenario says beyond the spec.
     fn take_over(&mut self, pool: &Pool) {
-        for (workload, nodes) in &pool.placed {
-            self.add_workload_on(workload.clone(), nodes);
+        for placed in &pool.placed {
+            let nodes: Vec<String> = placed.pods.iter().map(|pod| pod.node.clone()).collect();
+            self.add_workload_on(placed.workload.clone(), &nodes);
+            self.protect_last_workload(&placed.pods);
         }
         for words in &pool.words {
             self.memory.changed(&words.claim);

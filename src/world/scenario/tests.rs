@@ -4,14 +4,14 @@ use chrono::TimeDelta;
 use serde_json::{Value, json};
 
 use super::{
-    Rule, Scenario,
+    Placed, PlacedPod, Rule, Scenario,
     forecast::{Forecast, PoolForecast},
     invent::Numbers,
     objects::{Instead, Objects},
     sum::Tally,
 };
 use crate::{
-    api::time::{Time, later},
+    api::time::{Time, later, to_api},
     policy::{Policy, read},
     rotation::scene::Config,
     surge::placeholder::PlaceholderSettings,
@@ -233,6 +233,10 @@ fn objects() -> Objects {
     }
 }
 
+fn nodes(pods: &[PlacedPod]) -> Vec<&str> {
+    pods.iter().map(|pod| pod.node.as_str()).collect()
+}
+
 #[test]
 fn objects_become_a_fleet_and_what_is_left_out_is_told() {
     let (pools, assumed) = objects().fleet(&numbers(), &Instead::default(), day(0));
@@ -242,9 +246,9 @@ fn objects_become_a_fleet_and_what_is_left_out_is_told() {
     assert_eq!(assumed, ["1 NodeClaims have passed their deadline by 2026-12-01T00:00:00Z and are left out: --from takes an earlier time"]);
     let annotations: Vec<&String> = pool.spec.pool.metadata.annotations.keys().collect();
     assert_eq!(annotations, ["noderotation.io/freeze"]);
-    let [(cart, nodes)] = pool.placed.as_slice() else { panic!("{:?}", pool.placed) };
+    let [Placed { workload: cart, pods }] = pool.placed.as_slice() else { panic!("{:?}", pool.placed) };
     assert_eq!((cart.name.as_str(), cart.replicas, cart.max_unavailable), ("shop/ReplicaSet/cart", 3, Some(1)));
-    assert_eq!(nodes, &["node-a", "node-b", "node-b"]);
+    assert_eq!(nodes(pods), ["node-a", "node-b", "node-b"]);
     assert_eq!((pool.spec.daemons.cpu, pool.spec.daemons.pods), (500, 1));
     assert_eq!(pool.words[0].on_node.len(), 1);
     assert_eq!(pool.words[0].on_claim.keys().collect::<Vec<_>>(), ["noderotation.io/rotate-requested"]);
@@ -283,5 +287,57 @@ fn nodes_whose_pods_are_not_known_are_like_the_others() {
     let mut some = Objects { sampled, ..objects() };
     some.pods.retain(|pod| pod.spec.as_ref().is_some_and(|spec| spec.node_name.as_deref() == Some("node-a")));
     let (pools, _) = some.fleet(&numbers(), &Instead::default(), day(0));
-    assert_eq!(pools[0].placed[0].1, ["node-a", "node-b"]);
+    assert_eq!(nodes(&pools[0].placed[0].pods), ["node-a", "node-b"]);
+}
+
+/// The claims whose drains were ended by force, where these of the three Pods carry such a do-not-disrupt. One of them is on the
+/// Node of a, two on that of b, and both are rotated.
+fn forced(value: &str, pods: &[usize]) -> Vec<String> {
+    let mut objects = objects();
+    objects.nodes.clear();
+    for index in pods {
+        let pod = &mut objects.pods[*index];
+        pod.metadata.annotations = Some(BTreeMap::from([("karpenter.sh/do-not-disrupt".into(), value.into())]));
+        pod.status.as_mut().unwrap().start_time = Some(to_api(later(day(0), -TimeDelta::hours(1))));
+    }
+    let (pools, _) = objects.fleet(&numbers(), &Instead::default(), day(0));
+    let budgets: Vec<Option<u32>> = pools[0].placed.iter().map(|placed| placed.workload.max_unavailable).collect();
+    assert_eq!(budgets, [Some(1)]);
+    let forecast = play(&Scenario { pools, until: day(3), ..scenario() });
+    forecast.timeline.into_iter().filter(|entry| entry.event == Event::Forced).map(|entry| entry.claim).collect()
+}
+
+#[test]
+fn a_protected_pod_keeps_its_own_node_and_no_other() {
+    assert_eq!(forced("true", &[]), Vec::<String>::new());
+    assert_eq!(forced("true", &[0]), ["a"]);
+    assert_eq!(forced("true", &[1]), ["b"]);
+    // By its own start, a duration ends before the window opens at 02:00 of the next day.
+    assert_eq!(forced("26h", &[0]), Vec::<String>::new());
+    assert_eq!(forced("48h", &[0]), ["a"]);
+    assert_eq!(forced("false", &[0, 1, 2]), Vec::<String>::new());
+}
+
+#[test]
+fn what_protects_every_pod_of_a_workload_protects_those_that_follow() {
+    let mut forced = forced("true", &[0, 1, 2]);
+    let others = forced.extract_if(.., |claim| !["a", "b"].contains(&claim.as_str())).count();
+    assert_eq!((forced.len(), others), (2, 0));
+    let follows = |protected: &[bool]| {
+        let spec = |workload| Placed {
+            workload,
+            pods: protected
+                .iter()
+                .map(|is| PlacedPod { node: "node-a".into(), do_not_disrupt: is.then(|| "true".into()), since: None })
+                .collect(),
+        };
+        let (mut pools, _) = objects().fleet(&numbers(), &Instead::default(), day(0));
+        pools[0].placed = pools[0].placed.drain(..).map(|placed| spec(placed.workload)).collect();
+        let mut world = scenario().world(&pools[0], &Arc::default(), &Arc::default()).into_inner();
+        let before: Vec<u32> = world.pods.keys().copied().collect();
+        before.iter().for_each(|id| world.end_pod(*id, true));
+        world.advance(day(1));
+        world.pods.keys().filter(|id| world.protection(**id).is_some()).count()
+    };
+    assert_eq!((follows(&[true; 3]), follows(&[true, false, true])), (3, 0));
 }

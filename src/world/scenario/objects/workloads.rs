@@ -6,10 +6,11 @@ use k8s_openapi::{api::policy::v1::PodDisruptionBudget, apimachinery::pkg::util:
 
 use super::{Numbers, Objects};
 use crate::{
-    api::{keys, pod::Pod},
+    api::{keys, pod::Pod, time::from_api},
     surge::{blockers::selects, pods::is_daemonset},
     world::{
         fleet::{NodeSpec, WorkloadSpec},
+        scenario::{Placed, PlacedPod},
         size::Size,
     },
 };
@@ -18,13 +19,8 @@ use crate::{
 const END: i64 = 30;
 
 impl Objects {
-    /// The workloads of a pool's nodes, each with the Nodes of its Pods.
-    pub(super) fn workloads(
-        &self,
-        nodes: &[NodeSpec],
-        pods: &BTreeMap<&str, Vec<&Pod>>,
-        numbers: &Numbers,
-    ) -> Vec<(WorkloadSpec, Vec<String>)> {
+    /// The workloads of a pool's nodes, each with its Pods.
+    pub(super) fn workloads(&self, nodes: &[NodeSpec], pods: &BTreeMap<&str, Vec<&Pod>>, numbers: &Numbers) -> Vec<Placed> {
         let known: Vec<&Vec<&Pod>> = nodes.iter().filter_map(|node| pods.get(node.node.as_str())).collect();
         let mut groups: BTreeMap<String, Vec<(&Pod, String)>> = BTreeMap::new();
         for (index, node) in nodes.iter().enumerate() {
@@ -37,7 +33,7 @@ impl Objects {
         groups.into_iter().filter_map(|(name, pods)| self.workload(name, pods, numbers)).collect()
     }
 
-    fn workload(&self, name: String, pods: Vec<(&Pod, String)>, numbers: &Numbers) -> Option<(WorkloadSpec, Vec<String>)> {
+    fn workload(&self, name: String, pods: Vec<(&Pod, String)>, numbers: &Numbers) -> Option<Placed> {
         let (first, _) = *pods.first().map(|(pod, node)| (pod, node)).as_ref()?;
         let requests = pods.iter().map(|(pod, _)| Size::requested_by(pod));
         let request = requests.fold(Size::default(), |most, size| Size {
@@ -47,10 +43,9 @@ impl Objects {
         });
         let replicas = u32::try_from(pods.len()).unwrap_or(u32::MAX);
         let sticky = name.contains("/StatefulSet/") && has_volume(first);
-        let is_protected = first.metadata.annotations.iter().flatten().any(|(key, value)| key == keys::DO_NOT_DISRUPT && value == "true");
         let grace = first.spec.as_ref().and_then(|spec| spec.termination_grace_period_seconds).unwrap_or(END);
-        let spec = WorkloadSpec {
-            max_unavailable: if is_protected { Some(0) } else { self.max_unavailable(first, replicas, numbers) },
+        let workload = WorkloadSpec {
+            max_unavailable: self.max_unavailable(first, replicas, numbers),
             name,
             replicas,
             request,
@@ -58,7 +53,12 @@ impl Objects {
             grace: grace.clamp(0, END),
             sticky,
         };
-        Some((spec, pods.into_iter().map(|(_, node)| node).collect()))
+        let pods = pods.into_iter().map(|(pod, node)| PlacedPod {
+            node,
+            do_not_disrupt: pod.metadata.annotations.as_ref().and_then(|annotations| annotations.get(keys::DO_NOT_DISRUPT)).cloned(),
+            since: pod.status.as_ref().and_then(|status| status.start_time.as_ref()).map(from_api),
+        });
+        Some(Placed { workload, pods: pods.collect() })
     }
 
     fn max_unavailable(&self, pod: &Pod, replicas: u32, numbers: &Numbers) -> Option<u32> {

@@ -11,6 +11,7 @@ pub mod history;
 mod host;
 pub mod http;
 mod karpenter;
+mod limits;
 pub mod operator;
 mod pods;
 pub mod pool;

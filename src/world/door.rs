@@ -37,12 +37,10 @@ impl PoolWorld {
             Verdict::NotMine(why) => return Outcome::Raced(why),
             Verdict::Gone => return Outcome::Gone,
             Verdict::Patch(patch) => self.patch(&target, &patch),
-            Verdict::Create(pod) => {
-                if let Some(words) = self.over_quota(&target.name) {
-                    return Outcome::Refused { status: 403, words };
-                }
-                self.add_placeholder(pod);
-            }
+            Verdict::Create(pod) => match self.admitted(&pod) {
+                Ok(changed) => self.add_placeholder(changed.map_or(pod, Into::into)),
+                Err((status, words)) => return Outcome::Refused { status, words },
+            },
             Verdict::Delete { .. } => self.remove(&target),
         }
         self.note_effect(effect);
@@ -120,10 +118,11 @@ impl PoolWorld {
                 facts.events.insert(pod.clone(), Vec::new());
             }
             Need::Rehearsal(rehearsal) => {
-                let is_create = matches!(rehearsal.0, Effect::CreatePlaceholder { .. });
-                let refused = if is_create { self.over_quota(&rehearsal.0.target().name) } else { None };
-                let agreed = Answer::Agreed { after: None };
-                let answer = refused.map_or(agreed, |words| Answer::Refused { status: 403, words });
+                let admitted = if let Effect::CreatePlaceholder { pod, .. } = &rehearsal.0 { self.admitted(pod) } else { Ok(None) };
+                let answer = match admitted {
+                    Ok(changed) => Answer::Agreed { after: changed.map(|pod| Box::new(Fresh::Pod(pod.into()))) },
+                    Err((status, words)) => Answer::Refused { status, words },
+                };
                 facts.rehearsals.insert(rehearsal.clone(), answer);
             }
         }

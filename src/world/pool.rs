@@ -77,6 +77,8 @@ pub struct PoolWorld {
     pub peak_inside: u32,
     /// How many placeholders a ResourceQuota allows.
     pub(super) quota: Option<u32>,
+    /// The items of the LimitRanges in the placeholders' namespace.
+    pub(super) limits: Vec<serde_json::Value>,
     /// When starts are allowed, over the whole time that is simulated.
     pub(super) windows: Arc<Vec<Occurrence>>,
 }
@@ -131,6 +133,7 @@ impl PoolWorld {
             peak_outside: 0,
             peak_inside: 0,
             quota: None,
+            limits: Vec::new(),
             windows: Arc::default(),
             spec,
             name,

@@ -16,7 +16,7 @@ impl PoolWorld {
     }
 
     /// Why one placeholder more, of this name, is refused.
-    pub fn over_quota(&self, name: &str) -> Option<String> {
+    pub(super) fn over_quota(&self, name: &str) -> Option<String> {
         let (used, limited) = (self.view.placeholders.len(), self.quota?);
         let is_over = u32::try_from(used).is_ok_and(|used| used >= limited);
         is_over.then(|| exceeded(name, "placeholders", "pods=1", &format!("pods={used}"), &format!("pods={limited}")))

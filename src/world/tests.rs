@@ -1,6 +1,7 @@
 use std::{cell::RefCell, collections::BTreeMap, sync::Arc};
 
 use chrono::TimeDelta;
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use serde_json::json;
 
 use super::{
@@ -13,11 +14,16 @@ use super::{
 use crate::{
     api::{
         keys,
+        pod::Pod,
         time::{Time, later, parse_annotation, to_annotation},
     },
     cli::reach,
     policy::{Policy, read},
-    rotation::scene::Config,
+    rotation::{
+        effect::{Effect, Fresh, Outcome},
+        scene::Config,
+    },
+    view::{Answer, Facts, Need, Rehearsal},
 };
 
 pub(super) fn at(text: &str) -> Time {
@@ -243,4 +249,57 @@ fn a_placeholder_that_is_protected_keeps_its_node_until_it_goes_or_the_grace_end
     assert_eq!(after(&mut forced, 3600 - 31), (true, true));
     assert_eq!(after(&mut forced, 2), (false, false));
     assert_eq!(forced.history.iter().filter(|happening| happening.event == Event::Forced).count(), 1);
+}
+
+/// What comes of a placeholder of 2 cpu and 4Gi under a LimitRange with this item: in a rehearsal, and in earnest.
+fn bounded(item: Option<serde_json::Value>) -> (Answer, Outcome) {
+    let mut world = ungoverned(1, 1, None);
+    world.set_limits(item.into_iter().collect());
+    let requests = json!({"cpu": "2", "memory": "4Gi"});
+    let pod: Pod = serde_json::from_value(json!({
+        "metadata": {"name": "p", "annotations": {keys::SURGE_FOR: "web-0"}},
+        "spec": {"containers": [{"name": "pause", "image": "pause", "resources": {"requests": requests}}]},
+    }))
+    .unwrap();
+    let effect = Effect::CreatePlaceholder { pod: pod.into(), claim: "web-0".into() };
+    let (rehearsal, mut facts) = (Rehearsal(effect.clone()), Facts::default());
+    world.answer(&Need::Rehearsal(rehearsal.clone()), &mut facts);
+    let outcome = world.perform(&effect, "pass");
+    assert_eq!(world.view.placeholders.contains_key("p"), matches!(outcome, Outcome::Landed { .. }));
+    (facts.rehearsals.remove(&rehearsal).unwrap(), outcome)
+}
+
+#[test]
+fn a_limit_range_refuses_or_changes_a_placeholder_in_a_rehearsal_as_in_earnest() {
+    for (item, code, why) in [
+        (
+            json!({"type": "Pod", "max": {"cpu": "16"}}),
+            403,
+            "pods \"p\" is forbidden: maximum cpu usage per Pod is 16.  No limit is specified",
+        ),
+        (
+            json!({"type": "Container", "max": {"cpu": "1"}}),
+            422,
+            "Pod \"p\" is invalid: spec.containers[0].resources.requests: Invalid value: \"2\": must be less than or equal to cpu limit of 1",
+        ),
+    ] {
+        let words = why.to_owned();
+        let (rehearsed, outcome) = bounded(Some(item));
+        assert_eq!(rehearsed, Answer::Refused { status: code, words: words.clone() });
+        assert_eq!(outcome, Outcome::Refused { status: code, words });
+    }
+    assert_eq!(bounded(None).0, Answer::Agreed { after: None });
+    let (rehearsed, outcome) = bounded(Some(json!({"type": "Container", "min": {"ephemeral-storage": "1Gi"}, "max": {"cpu": "4"}})));
+    let (Answer::Agreed { after: Some(rehearsed) }, Outcome::Landed { after: Some(stored), .. }) = (rehearsed, outcome) else {
+        panic!("it is admitted");
+    };
+    for pod in [*rehearsed, stored] {
+        let Fresh::Pod(pod) = pod else { panic!("{pod:?}") };
+        let resources = pod.spec.as_ref().unwrap().containers[0].resources.clone().unwrap();
+        let text = |list: Option<BTreeMap<String, Quantity>>| -> Vec<String> {
+            list.unwrap_or_default().into_iter().map(|(resource, amount)| format!("{resource}={}", amount.0)).collect()
+        };
+        assert_eq!(text(resources.requests), ["cpu=2", "ephemeral-storage=1Gi", "memory=4Gi"]);
+        assert_eq!(text(resources.limits), ["cpu=4"]);
+    }
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use noderotation::{
-    api::{events::Reason, karpenter::Node, keys, time::Time},
+    api::{events::Reason, karpenter::Node, keys, pod::Pod, time::Time},
     pass::PassReport,
     policy::resolve::{Governance, governance},
     rotation::{
@@ -60,7 +60,7 @@ pub struct Ledger {
     /// How often each transition landed and was told: by reason and claim.
     landed: BTreeMap<(String, String), i64>,
     leftovers: BTreeSet<String>,
-    /// Pools in which a quota refused every placeholder when the pass, which rehearses, began.
+    /// Pools in which a quota or a LimitRange refused every placeholder when the pass, which rehearses, began.
     full: BTreeSet<String>,
     /// Claims whose surge was Ready when the pass began.
     ready: BTreeSet<String>,
@@ -97,7 +97,8 @@ impl Ledger {
         self.began = Some(now);
         self.refusal = false;
         self.leftovers = leftovers(pools);
-        let is_full = |pool: &PoolWorld| rehearses && pool.over_quota("").is_some();
+        // What is refused of a Pod that asks for nothing is refused of every one.
+        let is_full = |pool: &PoolWorld| rehearses && pool.admitted(&Pod::default()).is_err();
         self.full = pools.values().filter(|pool| is_full(&pool.borrow())).map(|pool| pool.borrow().name.clone()).collect();
         let running = |pool: &PoolWorld| pool.view.claims.keys().filter(|claim| surge_runs(pool, claim)).cloned().collect::<Vec<_>>();
         self.ready = pools.values().flat_map(|pool| running(&pool.borrow())).collect();

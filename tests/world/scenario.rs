@@ -71,6 +71,8 @@ pub enum Meddling {
     Edit(&'static str, Value),
     /// Allows no placeholder, by a ResourceQuota, for so many minutes.
     Quota(i64),
+    /// Bounds the placeholders' containers or themselves, by the LimitRange of this index, for so many minutes.
+    Limit(usize, i64),
     /// Deletes the placeholders; with minutes, under such a quota.
     DeletePlaceholders(Option<i64>),
     /// Deletes a workload's Pod on the Node of this index.
@@ -206,7 +208,7 @@ fn meddling(rng: &mut Pcg64Mcg, trouble: TimeDelta, vandal: bool) -> Vec<(Time, 
         .map(|_| {
             let at = later(begin(), TimeDelta::minutes(rng.random_range(0..trouble.num_minutes())));
             let index = rng.random_range(0..4);
-            let what = match rng.random_range(0..16) {
+            let what = match rng.random_range(0..17) {
                 0 => Meddling::Freeze(rng.random_range(1..600)),
                 1 => Meddling::Cordon(index, rng.random_bool(0.7)),
                 2 => Meddling::Protect(index, [Some("true"), Some("30m"), Some("false"), None][rng.random_range(0..4)]),
@@ -219,6 +221,7 @@ fn meddling(rng: &mut Pcg64Mcg, trouble: TimeDelta, vandal: bool) -> Vec<(Time, 
                 9..12 => Meddling::InFlight(rng.random_range(0..300), Box::new(in_flight(rng, index))),
                 12 => scale(rng, index),
                 13 => protect_pod(rng, index),
+                14 => Meddling::Limit(rng.random_range(0..LIMITS), rng.random_range(1..3000)),
                 _ if vandal => {
                     let value =
                         ["", "nonsense", "2999-01-01T00:00:00Z", "-1", "draining", "web-0", "{}", "\u{1F600}"][rng.random_range(0..8)];
@@ -241,6 +244,21 @@ fn meddling(rng: &mut Pcg64Mcg, trouble: TimeDelta, vandal: bool) -> Vec<(Time, 
     meddling
 }
 
+/// How many LimitRanges there are.
+const LIMITS: usize = 4;
+
+/// What a LimitRange demands: it refuses every placeholder, refuses large ones and gives the others limits, gives all of them limits
+/// that hurt nobody, or makes them ask for more than they did.
+pub fn limits(index: usize) -> Vec<Value> {
+    let items: [Value; LIMITS] = [
+        json!({"type": "Pod", "max": {"cpu": "1"}}),
+        json!({"type": "Container", "max": {"cpu": "3500m", "memory": "64Gi"}}),
+        json!({"type": "Container", "default": {"cpu": "16", "memory": "64Gi"}, "defaultRequest": {"cpu": "10m"}}),
+        json!({"type": "Container", "min": {"ephemeral-storage": "1Gi"}, "max": {"ephemeral-storage": "8Gi"}}),
+    ];
+    vec![items[index].clone()]
+}
+
 /// Up, down or to nothing: a node takes seven of their Pods.
 fn scale(rng: &mut Pcg64Mcg, index: usize) -> Meddling {
     Meddling::Scale(index, [0, 1, rng.random_range(0..10), rng.random_range(0..30)][rng.random_range(0..4)])
@@ -252,7 +270,7 @@ fn protect_pod(rng: &mut Pcg64Mcg, index: usize) -> Meddling {
 
 /// What an operator does while a rotation is in flight.
 fn in_flight(rng: &mut Pcg64Mcg, index: usize) -> Meddling {
-    match rng.random_range(0..14) {
+    match rng.random_range(0..15) {
         0 => Meddling::DeletePlaceholders(None),
         1 => Meddling::DeletePlaceholders(Some(rng.random_range(1..90))),
         2 => Meddling::DeletePod(index),
@@ -263,6 +281,7 @@ fn in_flight(rng: &mut Pcg64Mcg, index: usize) -> Meddling {
         7 => Meddling::Ungovern(rng.random_range(1..90)),
         8..11 => scale(rng, index),
         11..13 => protect_pod(rng, index),
+        13 => Meddling::Limit(rng.random_range(0..LIMITS), rng.random_range(1..90)),
         _ => Meddling::Edit("suspend", json!(true)),
     }
 }

@@ -20,7 +20,7 @@ use crate::{
     defects::Defect,
     door::Door,
     ledger::Ledger,
-    scenario::{Meddling, Scenario, begin, policies},
+    scenario::{Meddling, Scenario, begin, limits, policies},
 };
 
 /// What came of a world.
@@ -53,6 +53,7 @@ pub fn play(scenario: &Scenario, defect: Option<Defect>, fault_at: Option<(u64, 
         meddled: 0,
         govern_at: None,
         quota_until: None,
+        limits_until: None,
         waiting: Vec::new(),
         soon: Vec::new(),
     };
@@ -82,6 +83,8 @@ struct Player<'a> {
     govern_at: Option<Time>,
     /// When the quota is lifted.
     quota_until: Option<Time>,
+    /// When the LimitRange goes again.
+    limits_until: Option<Time>,
     /// What is done so many seconds after the next rotation has begun.
     waiting: Vec<(i64, Meddling)>,
     /// What is done soon.
@@ -147,7 +150,12 @@ impl Player<'_> {
     fn next_meddling(&self) -> Option<Time> {
         let next = self.scenario.meddling.get(self.meddled).map(|(at, _)| *at);
         let soon = self.soon.iter().map(|(at, _)| *at);
-        [next, self.govern_at, self.quota_until].into_iter().flatten().chain(soon).min().map(|at| at.max(self.door.now()))
+        [next, self.govern_at, self.quota_until, self.limits_until]
+            .into_iter()
+            .flatten()
+            .chain(soon)
+            .min()
+            .map(|at| at.max(self.door.now()))
     }
 
     fn meddle(&mut self, now: Time) {
@@ -156,6 +164,9 @@ impl Player<'_> {
         }
         if self.quota_until.take_if(|at| *at <= now).is_some() {
             self.limit(None);
+        }
+        if self.limits_until.take_if(|at| *at <= now).is_some() {
+            self.bound(&[]);
         }
         while let Some((at, what)) = self.scenario.meddling.get(self.meddled).cloned()
             && at <= now
@@ -190,6 +201,12 @@ impl Player<'_> {
         }
     }
 
+    fn bound(&self, items: &[serde_json::Value]) {
+        for pool in self.door.pools.values() {
+            pool.borrow_mut().set_limits(items.to_vec());
+        }
+    }
+
     fn do_it(&mut self, now: Time, what: &Meddling) {
         self.door.ledger.borrow_mut().log.push(format!("{} the operator: {what:?}", to_annotation(now)));
         match what {
@@ -210,6 +227,10 @@ impl Player<'_> {
             Meddling::Quota(minutes) | Meddling::DeletePlaceholders(Some(minutes)) => {
                 self.quota_until = Some(later(now, TimeDelta::minutes(*minutes)));
                 self.limit(Some(0));
+            }
+            Meddling::Limit(index, minutes) => {
+                self.limits_until = Some(later(now, TimeDelta::minutes(*minutes)));
+                self.bound(&limits(*index));
             }
             _ => {}
         }
@@ -276,7 +297,7 @@ fn meddle_with(pool: &mut PoolWorld, ledger: &mut Ledger, now: Time, what: &Medd
                 pool.annotate_pod_on(node, keys::DO_NOT_DISRUPT, *value);
             }
         }
-        Meddling::Ungovern(_) | Meddling::Edit(..) | Meddling::Quota(_) | Meddling::InFlight(..) => {}
+        Meddling::Ungovern(_) | Meddling::Edit(..) | Meddling::Quota(_) | Meddling::Limit(..) | Meddling::InFlight(..) => {}
     }
 }
 

@@ -100,13 +100,8 @@ impl Answer {
         answer
     }
 
-    pub fn not_allowed() -> Self {
-        let message = "the server does not allow this method on the requested resource";
-        Self::failure(405, "MethodNotAllowed", message.into(), json!({}))
-    }
-
-    /// The real API server would do it, and the embedded world can't.
-    pub fn not_modelled(why: &str) -> Self {
+    /// Nothing serves this; the real API server may do it where the embedded world can't. `why` tells.
+    pub fn not_allowed(why: &str) -> Self {
         Self::failure(405, "MethodNotAllowed", why.into(), json!({}))
     }
 

@@ -22,7 +22,7 @@ use crate::{
         karpenter::{Node, NodeClaim, NodePool},
         keys,
     },
-    rotation::effect::{Kind as Written, Patch, Target},
+    rotation::effect::{self, Patch, Target},
     world::{history::Event, pods::NAMESPACE, pool::PoolWorld},
 };
 
@@ -90,7 +90,7 @@ impl State {
         match call.kind {
             kind if kind == NODEPOOLS => {
                 let typed: NodePool = typed(&after)?;
-                pool.patch(&target(Written::NodePool), &merged);
+                pool.patch(&target(effect::Kind::NodePool), &merged);
                 if let Some(stored) = pool.view.pools.get_mut(name) {
                     (stored.spec, stored.status) = (typed.spec.clone(), typed.status);
                 }
@@ -98,14 +98,14 @@ impl State {
             }
             kind if kind == NODECLAIMS => {
                 let typed: NodeClaim = typed(&after)?;
-                pool.patch(&target(Written::NodeClaim), &merged);
+                pool.patch(&target(effect::Kind::NodeClaim), &merged);
                 if let Some(stored) = pool.view.claims.get_mut(name) {
                     (stored.spec, stored.status) = (typed.spec, typed.status);
                 }
             }
             kind if kind == NODES => {
                 let typed: Node = typed(&after)?;
-                pool.patch(&target(Written::Node), &merged);
+                pool.patch(&target(effect::Kind::Node), &merged);
                 if pool.nodes.get(name).is_some_and(|stored| (&stored.spec, &stored.status) != (&typed.spec, &typed.status)) {
                     pool.with_node(name, |stored| (stored.spec, stored.status) = (typed.spec, typed.status));
                 }
@@ -120,7 +120,7 @@ impl State {
             kind if kind == BUDGETS => {
                 let typed: PodDisruptionBudget = typed(&after)?;
                 let Some(IntOrString::Int(away)) = typed.spec.and_then(|spec| spec.max_unavailable) else {
-                    return Err(Answer::not_allowed());
+                    return Err(Answer::not_allowed("of a budget, the embedded world knows a whole number as spec.maxUnavailable only"));
                 };
                 pool.allow(name, u32::try_from(away).unwrap_or_default());
             }
@@ -129,8 +129,12 @@ impl State {
                 let replicas = after["spec"]["replicas"].as_u64().and_then(|replicas| u32::try_from(replicas).ok());
                 pool.scale(name, replicas.unwrap_or_default());
             }
-            // The models make the others anew whenever they are read.
-            _ => return Err(Answer::not_allowed()),
+            kind => {
+                return Err(Answer::not_allowed(&format!(
+                    "the embedded world makes {} anew when they are read: it can't keep this",
+                    kind.plural
+                )));
+            }
         }
         self.whole.insert(call.key(), after);
         Ok(self.live(call.kind, &call.key()).map(|(_, object)| object).unwrap_or_default())
@@ -167,10 +171,11 @@ impl State {
                 pool.remove_placeholder(&call.name);
             }
             kind if kind == PODS => {
-                let Some(id) = pool.pod_named(&call.name) else { return Err(Answer::not_allowed()) };
+                let why = "in the embedded world, a DaemonSet's Pods end with their Nodes";
+                let Some(id) = pool.pod_named(&call.name) else { return Err(Answer::not_allowed(why)) };
                 pool.end_pod(id, call.body["gracePeriodSeconds"] == 0);
             }
-            _ => return Err(Answer::not_allowed()),
+            kind => return Err(Answer::not_allowed(&format!("the embedded world has no {} deleted that its models know", kind.plural))),
         }
         Ok(())
     }

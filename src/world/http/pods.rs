@@ -42,7 +42,7 @@ fn fixed(pod: &Value) -> Value {
 /// What a patch makes of a workload's Pod's metadata; the models know nothing else of it that could change.
 pub(super) fn written(before: &Value, after: &Value) -> Result<Written, Answer> {
     if rest(before) != rest(after) {
-        return Err(Answer::not_modelled("of a Pod of a workload, only labels and annotations can be changed in the embedded world"));
+        return Err(Answer::not_allowed("of a Pod of a workload, only labels and annotations can be changed in the embedded world"));
     }
     let texts = |field: &str| {
         let list = after["metadata"][field].as_object().into_iter().flatten();
@@ -51,7 +51,7 @@ pub(super) fn written(before: &Value, after: &Value) -> Result<Written, Answer> 
     let written = Written { labels: texts("labels"), annotations: texts("annotations") };
     if before["metadata"]["labels"][SELECTED_BY] != after["metadata"]["labels"][SELECTED_BY] {
         let why = format!("controllers and budgets of the embedded world know their Pods by the label {SELECTED_BY}, which has to stay");
-        return Err(Answer::not_modelled(&why));
+        return Err(Answer::not_allowed(&why));
     }
     Ok(written)
 }

@@ -56,7 +56,7 @@ impl Call {
             (&Method::POST, None) if namespace.is_some() == kind.namespaced => Verb::Create,
             (&Method::PATCH, Some(_)) => Verb::Patch,
             (&Method::DELETE, Some(_)) if !is_status => Verb::Delete,
-            _ => return Err(Answer::not_allowed()),
+            _ => return Err(Answer::not_allowed("the server does not allow this method on the requested resource")),
         };
         let text = |name: header::HeaderName| head.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let media = text(header::CONTENT_TYPE).split(';').next().unwrap_or_default().trim().to_owned();

@@ -4,6 +4,7 @@ mod fleet;
 mod gate;
 mod interleaved;
 mod invariants;
+mod kubectl;
 mod lease;
 mod limits;
 mod operators;

@@ -22,7 +22,7 @@ impl State {
     /// POST.
     pub fn create(&mut self, call: &Call, actor: Actor) -> Result<Answer, Answer> {
         if call.kind == CORE_EVENTS {
-            return Err(Answer::not_allowed());
+            return Err(Answer::not_allowed("the embedded world takes Events of events.k8s.io/v1 only"));
         }
         let mut object = call.body.clone();
         if !object.is_object() {

@@ -105,6 +105,21 @@ pub fn stateful(model: &Model, seed: u64, begin: Time) -> World {
     behind_the_door(vec![PoolWorld::new(spec, &policies(), Arc::new(model.clone()), seed, begin)], begin)
 }
 
+/// Two nodes, days before anything is due.
+pub fn idle() -> World {
+    world(&["web"], 2, &Model::default(), 1, at("2026-11-30T12:00:00Z"))
+}
+
+/// The same with a StatefulSet across zones.
+pub fn idle_set() -> World {
+    stateful(&Model::default(), 1, at("2026-11-30T12:00:00Z"))
+}
+
+/// Two nodes in an open window, of which one is due.
+pub fn due() -> World {
+    world(&["web"], 2, &Model::default(), 1, at("2026-12-02T02:05:00Z"))
+}
+
 fn behind_the_door(pools: Vec<PoolWorld>, begin: Time) -> World {
     let world = World::new(pools, begin);
     let mut state = world.state();

@@ -6,19 +6,16 @@ use http::Method;
 use serde_json::{Value, json};
 
 use super::{
-    fleet::{at, run, world},
-    operators::ask,
+    fleet::{due, run},
+    kubectl::ask,
     quota::{is_at_rest, refusals, rotates},
 };
-use crate::world::{
-    fleet::Model,
-    http::{Actor, World},
-};
+use crate::world::http::{Actor, World};
 
 const RANGES: &str = "/api/v1/namespaces/rotation/limitranges";
 
 async fn bounded(item: Value) -> World {
-    let world = world(&["web"], 2, &Model::default(), 1, at("2026-12-02T02:05:00Z"));
+    let world = due();
     let range = json!({"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "small"}, "spec": {"limits": [item]}});
     ask(&world, Method::POST, RANGES, range).await.unwrap();
     world

@@ -2,53 +2,27 @@
 
 use std::time::Duration;
 
-use http::{Method, Request};
-use kube::core::Status;
+use http::Method;
 use serde_json::{Value, json};
 
 use super::{
-    fleet::{at, run, stateful, world},
+    fleet::{at, due, idle, idle_set, run, stateful},
     gate::Gate,
     invariants::Invariants,
+    kubectl::{ask, refusal},
 };
 use crate::{
     api::keys,
-    world::{
-        fleet::Model,
-        history::Event,
-        http::{Actor, World},
-    },
+    world::{fleet::Model, history::Event},
 };
 
 const POOL: &str = "/apis/karpenter.sh/v1/nodepools/web";
 const CLAIM: &str = "/apis/karpenter.sh/v1/nodeclaims/web-0";
 const NODE: &str = "/api/v1/nodes/node-web-0";
 
-pub async fn ask(world: &World, method: Method, path: &str, body: Value) -> Result<Value, u16> {
-    send(world, method, path, body).await.map_err(|status| status.code)
-}
-
-async fn refusal(world: &World, method: Method, path: &str, body: Value) -> Status {
-    *send(world, method, path, body).await.unwrap_err()
-}
-
-async fn send(world: &World, method: Method, path: &str, body: Value) -> Result<Value, Box<Status>> {
-    let request = Request::builder().method(method).uri(path).header("Content-Type", "application/merge-patch+json");
-    let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
-    let answer = world.client(Actor::Operator).request(request.body(body).unwrap()).await;
-    answer.map_err(|error| match error {
-        kube::Error::Api(status) => status,
-        other => panic!("{other}"),
-    })
-}
-
-fn small() -> World {
-    world(&["web"], 2, &Model::default(), 1, at("2026-11-30T12:00:00Z"))
-}
-
 #[tokio::test(start_paused = true)]
 async fn fields_that_the_models_do_not_know_survive() {
-    let world = small();
+    let world = idle();
     let reference = json!({"kind": "KWOKNodeClass", "name": "default"});
     let patch = json!({"spec": {"weight": 7, "limits": {"cpu": 100}, "template": {"spec": {"nodeClassRef": reference}}}});
     ask(&world, Method::PATCH, POOL, patch).await.unwrap();
@@ -59,12 +33,38 @@ async fn fields_that_the_models_do_not_know_survive() {
     assert_eq!(pool["spec"]["template"]["spec"]["expireAfter"], "336h");
     assert_eq!(pool["metadata"]["annotations"], json!({"mine": "1"}));
     world.look(|pools| assert_eq!(pools[0].view.pools["web"].spec.limits.as_ref().unwrap()["cpu"], 100));
-    assert_eq!(ask(&world, Method::DELETE, POOL, Value::Null).await, Err(405));
+}
+
+/// The real API server would do all of this.
+#[tokio::test(start_paused = true)]
+async fn what_the_world_can_not_do_is_refused_with_the_reason() {
+    let world = idle();
+    for (method, path, body, why) in [
+        (Method::DELETE, POOL, Value::Null, "no nodepools deleted that its models know"),
+        (
+            Method::PATCH,
+            "/apis/apps/v1/namespaces/default/deployments/web-shop",
+            json!({"spec": {"paused": true}}),
+            "makes deployments anew when they are read",
+        ),
+        (
+            Method::PATCH,
+            "/apis/policy/v1/namespaces/default/poddisruptionbudgets/web-shop",
+            json!({"spec": {"maxUnavailable": "50%"}}),
+            "a whole number as spec.maxUnavailable only",
+        ),
+        (Method::DELETE, "/api/v1/namespaces/kube-system/pods/agent-node-web-0", Value::Null, "a DaemonSet's Pods end with their Nodes"),
+        (Method::PUT, POOL, json!({}), "the server does not allow this method on the requested resource"),
+    ] {
+        let refused = refusal(&world, method, path, body).await;
+        assert_eq!((refused.code, refused.reason.as_str()), (405, "MethodNotAllowed"));
+        assert!(refused.message.contains(why), "{}", refused.message);
+    }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_cordon_and_a_delete_mean_to_the_models_what_they_say() {
-    let world = small();
+    let world = idle();
     ask(&world, Method::PATCH, NODE, json!({"spec": {"unschedulable": true}})).await.unwrap();
     world.look(|pools| assert!(pools[0].hosts.iter().any(|(_, host)| host.node == "node-web-0" && host.cordoned)));
     let going = ask(&world, Method::DELETE, CLAIM, Value::Null).await.unwrap();
@@ -78,7 +78,7 @@ async fn a_cordon_and_a_delete_mean_to_the_models_what_they_say() {
 
 #[tokio::test(start_paused = true)]
 async fn a_finalizer_of_others_keeps_a_claim_that_karpenter_is_done_with() {
-    let world = small();
+    let world = idle();
     let finalizers = json!({"metadata": {"finalizers": ["karpenter.sh/termination", "example.com/mine"]}});
     ask(&world, Method::PATCH, CLAIM, finalizers).await.unwrap();
     ask(&world, Method::DELETE, CLAIM, Value::Null).await.unwrap();
@@ -93,7 +93,7 @@ async fn a_finalizer_of_others_keeps_a_claim_that_karpenter_is_done_with() {
 
 #[tokio::test(start_paused = true)]
 async fn a_pod_that_is_deleted_ends_in_its_grace_and_its_controller_makes_another() {
-    let world = small();
+    let world = idle();
     let pods = "/api/v1/namespaces/default/pods";
     let names = async || {
         let list = ask(&world, Method::GET, pods, Value::Null).await.unwrap();
@@ -120,7 +120,7 @@ async fn a_pod_that_is_deleted_ends_in_its_grace_and_its_controller_makes_anothe
 
 #[tokio::test(start_paused = true)]
 async fn controllers_are_listed_and_scaled() {
-    let world = small();
+    let world = idle();
     let path = "/apis/apps/v1/namespaces/default/deployments/web-shop";
     let seen = async || {
         let deployment = ask(&world, Method::GET, path, Value::Null).await.unwrap();
@@ -146,8 +146,8 @@ async fn controllers_are_listed_and_scaled() {
 /// Such a number would hold the world for ever, in earnest as in a dry run; the answer has the API server's form.
 #[tokio::test(start_paused = true)]
 async fn replicas_that_nobody_could_play_are_refused() {
-    let deployments = small();
-    let sets = stateful(&Model::default(), 1, at("2026-11-30T12:00:00Z"));
+    let deployments = idle();
+    let sets = idle_set();
     for (world, path, kind) in [
         (&deployments, "/apis/apps/v1/namespaces/default/deployments/web-shop", "Deployment"),
         (&sets, "/apis/apps/v1/namespaces/default/statefulsets/web-db", "StatefulSet"),
@@ -186,7 +186,7 @@ async fn replicas_that_nobody_could_play_are_refused() {
 #[tokio::test(start_paused = true)]
 async fn a_workload_that_is_scaled_in_mid_rotation_does_no_harm() {
     for (minutes, replicas) in [(0, 12), (0, 20), (1, 20), (2, 20), (0, 2), (1, 2)] {
-        let world = world(&["web"], 2, &Model::default(), 1, at("2026-12-02T02:05:00Z"));
+        let world = due();
         let invariants = Invariants::in_trouble(&world);
         let passes = Gate::open_to_all().client(invariants.door());
         for minute in 0..50 {

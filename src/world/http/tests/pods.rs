@@ -6,23 +6,16 @@ use http::Method;
 use serde_json::{Value, json};
 
 use super::{
-    fleet::{at, run, stateful, world},
-    operators::ask,
+    fleet::{due, idle, idle_set, run},
+    kubectl::{PODS, ask, get},
 };
 use crate::{
     api::keys,
     world::{
-        fleet::Model,
         history::Event,
         http::{Actor, World},
     },
 };
-
-const PODS: &str = "/api/v1/namespaces/default/pods";
-
-async fn get(world: &World, path: &str) -> Value {
-    ask(world, Method::GET, path, Value::Null).await.unwrap()
-}
 
 async fn pod_on(world: &World, node: &str) -> String {
     let pods = get(world, &format!("{PODS}?fieldSelector=spec.nodeName={node}")).await;
@@ -37,13 +30,9 @@ fn is_there(world: &World, claim: &str) -> bool {
     world.look(|pools| pools[0].view.claims.contains_key(claim))
 }
 
-fn small() -> World {
-    world(&["web"], 2, &Model::default(), 1, at("2026-11-30T12:00:00Z"))
-}
-
 #[tokio::test(start_paused = true)]
 async fn labels_and_annotations_are_stored_and_selected_by() {
-    let world = small();
+    let world = idle();
     let pod = pod_on(&world, "node-web-0").await;
     let before = get(&world, &pod).await;
     let words = json!({"metadata": {"labels": {"team": "shop"}, "annotations": {"note": "1"}}});
@@ -64,7 +53,7 @@ async fn labels_and_annotations_are_stored_and_selected_by() {
 
 #[tokio::test(start_paused = true)]
 async fn what_the_models_can_not_follow_is_refused() {
-    let world = small();
+    let world = idle();
     let pod = pod_on(&world, "node-web-0").await;
     let before = get(&world, &pod).await;
     for (patch, code) in [
@@ -88,7 +77,7 @@ async fn what_the_models_can_not_follow_is_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn karpenter_leaves_a_protected_pod_until_it_is_protected_no_more() {
-    let world = small();
+    let world = idle();
     let pod = pod_on(&world, "node-web-0").await;
     annotate(&world, &pod, json!("true")).await;
     ask(&world, Method::DELETE, "/apis/karpenter.sh/v1/nodeclaims/web-0", Value::Null).await.unwrap();
@@ -104,7 +93,7 @@ async fn karpenter_leaves_a_protected_pod_until_it_is_protected_no_more() {
 
 #[tokio::test(start_paused = true)]
 async fn a_protection_for_a_while_begins_with_the_pod_and_ends_by_itself() {
-    let world = small();
+    let world = idle();
     let pod = pod_on(&world, "node-web-0").await;
     annotate(&world, &pod, json!("20m")).await;
     ask(&world, Method::DELETE, "/apis/karpenter.sh/v1/nodeclaims/web-0", Value::Null).await.unwrap();
@@ -114,7 +103,7 @@ async fn a_protection_for_a_while_begins_with_the_pod_and_ends_by_itself() {
     tokio::time::sleep(Duration::from_secs(15)).await;
     assert_eq!(ask(&world, Method::GET, &pod, Value::Null).await, Err(404));
     // Nobody can read it as a duration.
-    let world = small();
+    let world = idle();
     let pod = pod_on(&world, "node-web-0").await;
     annotate(&world, &pod, json!("for ever")).await;
     ask(&world, Method::DELETE, "/apis/karpenter.sh/v1/nodeclaims/web-0", Value::Null).await.unwrap();
@@ -124,7 +113,7 @@ async fn a_protection_for_a_while_begins_with_the_pod_and_ends_by_itself() {
 
 #[tokio::test(start_paused = true)]
 async fn the_end_of_the_grace_ends_a_protected_pod_and_a_successor_is_not_protected() {
-    let world = stateful(&Model::default(), 1, at("2026-11-30T12:00:00Z"));
+    let world = idle_set();
     let pod = pod_on(&world, "node-web-0").await;
     annotate(&world, &pod, json!("true")).await;
     ask(&world, Method::DELETE, "/apis/karpenter.sh/v1/nodeclaims/web-0", Value::Null).await.unwrap();
@@ -138,7 +127,7 @@ async fn the_end_of_the_grace_ends_a_protected_pod_and_a_successor_is_not_protec
 
 #[tokio::test(start_paused = true)]
 async fn passes_name_the_protected_pod_that_a_drain_waits_for_and_end_the_rotation_once_it_goes() {
-    let world = world(&["web"], 2, &Model::default(), 1, at("2026-12-02T02:05:00Z"));
+    let world = due();
     let told = async || {
         let path = "/apis/events.k8s.io/v1/namespaces/default/events?fieldSelector=reason=DrainBlocked";
         let events = get(&world, path).await;

@@ -6,14 +6,13 @@ use http::Method;
 use serde_json::{Value, json};
 
 use super::{
-    fleet::{at, run, world},
+    fleet::{due, run},
     gate::Gate,
-    operators::ask,
+    kubectl::ask,
 };
 use crate::{
     api::keys,
     world::{
-        fleet::Model,
         history::Event,
         http::{Actor, World},
     },
@@ -21,11 +20,6 @@ use crate::{
 
 const QUOTAS: &str = "/api/v1/namespaces/rotation/resourcequotas";
 const CREATE: &str = "POST /api/v1/namespaces/rotation/pods?";
-
-/// In an open window, with a claim that is due.
-fn due() -> World {
-    world(&["web"], 2, &Model::default(), 1, at("2026-12-02T02:05:00Z"))
-}
 
 async fn limit(world: &World, pods: &str) {
     let quota = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "none"}, "spec": {"hard": {"pods": pods}}});

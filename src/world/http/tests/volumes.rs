@@ -6,31 +6,17 @@ use http::Method;
 use serde_json::{Value, json};
 
 use super::{
-    fleet::{at, run_until, stateful},
-    operators::ask,
+    fleet::{at, idle_set, run_until, stateful},
+    kubectl::{PODS, ask, get, names},
 };
 use crate::{
     api::keys,
     world::{fleet::Model, history::Event, http::World},
 };
 
-const PODS: &str = "/api/v1/namespaces/default/pods";
 const CLAIMS: &str = "/api/v1/namespaces/default/persistentvolumeclaims";
 const VOLUMES: &str = "/api/v1/persistentvolumes";
 const SET: &str = "/apis/apps/v1/namespaces/default/statefulsets/web-db";
-
-fn quiet() -> World {
-    stateful(&Model::default(), 1, at("2026-11-30T12:00:00Z"))
-}
-
-async fn get(world: &World, path: &str) -> Value {
-    ask(world, Method::GET, path, Value::Null).await.unwrap()
-}
-
-async fn names(world: &World, path: &str) -> Vec<String> {
-    let list = get(world, path).await;
-    list["items"].as_array().unwrap().iter().map(|item| item["metadata"]["name"].as_str().unwrap().to_owned()).collect()
-}
 
 /// Of each Pod with a Node: its uid, its Node's zone, and the volume behind its claim.
 async fn placed(world: &World) -> BTreeMap<String, (String, String, String)> {
@@ -53,7 +39,7 @@ fn zone_of(volume: &Value) -> &Value {
 
 #[tokio::test(start_paused = true)]
 async fn each_replica_has_a_claim_bound_to_a_volume_in_the_zone_of_its_node() {
-    let world = quiet();
+    let world = idle_set();
     let claims: Vec<String> = (0..4).map(|ordinal| format!("data-web-db-{ordinal}")).collect();
     assert_eq!(names(&world, CLAIMS).await, claims);
     let placed = placed(&world).await;
@@ -81,7 +67,7 @@ async fn each_replica_has_a_claim_bound_to_a_volume_in_the_zone_of_its_node() {
 
 #[tokio::test(start_paused = true)]
 async fn they_are_selected_and_paged_as_other_objects() {
-    let world = quiet();
+    let world = idle_set();
     assert_eq!(names(&world, &format!("{CLAIMS}?labelSelector=app=web-db&fieldSelector=metadata.name=data-web-db-2")).await.len(), 1);
     assert_eq!(names(&world, &format!("{CLAIMS}?labelSelector=app=other")).await, Vec::<String>::new());
     assert_eq!(names(&world, "/api/v1/namespaces/elsewhere/persistentvolumeclaims").await, Vec::<String>::new());
@@ -105,7 +91,7 @@ async fn they_are_selected_and_paged_as_other_objects() {
 
 #[tokio::test(start_paused = true)]
 async fn a_successor_has_the_name_and_the_volume_of_the_pod_that_went() {
-    let world = quiet();
+    let world = idle_set();
     let (before, volumes) = (placed(&world).await, names(&world, VOLUMES).await);
     ask(&world, Method::DELETE, &format!("{PODS}/web-db-1"), Value::Null).await.unwrap();
     // The old one is still ending: a second of its name can't be.
@@ -120,7 +106,7 @@ async fn a_successor_has_the_name_and_the_volume_of_the_pod_that_went() {
 
 #[tokio::test(start_paused = true)]
 async fn scaling_ends_the_highest_ordinals_and_leaves_their_volumes() {
-    let world = quiet();
+    let world = idle_set();
     let before = placed(&world).await;
     let pods = async || {
         let mut pods = names(&world, PODS).await;

@@ -89,12 +89,16 @@ pub struct Rules<'a> {
     pub cadence: TimeDelta,
     /// Now.
     pub now: Time,
-    /// The derivation of the lifetime that was asked for last: most claims of a pool have the same.
-    last: RefCell<Option<(NodeClaimLifetime, Derivation)>>,
+    last: RefCell<Option<Derived>>,
 }
 
-/// `expireAfter` and `terminationGracePeriod` as they stand in a claim.
-type NodeClaimLifetime = (Option<String>, Option<String>);
+/// The derivation of the lifetime that was asked for last: most claims of a pool have the same.
+#[derive(Debug, Clone)]
+pub struct Derived {
+    /// `expireAfter` and `terminationGracePeriod` as they stand in a claim.
+    lifetime: (Option<String>, Option<String>),
+    derivation: Derivation,
+}
 
 impl<'a> Rules<'a> {
     /// The rules under these settings.
@@ -102,18 +106,29 @@ impl<'a> Rules<'a> {
         Self { settings, schedule, cadence, now, last: RefCell::new(None) }
     }
 
+    /// The same, with what was derived under rules that derive alike.
+    pub fn knowing(self, derived: Option<Derived>) -> Self {
+        Self { last: RefCell::new(derived), ..self }
+    }
+
+    /// What was derived last.
+    pub fn derived(self) -> Option<Derived> {
+        self.last.into_inner()
+    }
+
     /// The derivation for one claim, by its own lifetime.
     pub fn derivation(&self, claim: &NodeClaim) -> Derivation {
         let spec = &claim.spec;
-        if let Some(((expire_after, grace), derivation)) = &*self.last.borrow()
-            && *expire_after == spec.expire_after
-            && *grace == spec.termination_grace_period
+        if let Some(last) = &*self.last.borrow()
+            && last.lifetime.0 == spec.expire_after
+            && last.lifetime.1 == spec.termination_grace_period
         {
-            return *derivation;
+            return last.derivation;
         }
         let lifetime = Lifetime { expire_after: spec.expire_after(), grace: spec.grace() };
         let derivation = Derivation::of(self.settings, self.schedule, lifetime, self.cadence);
-        self.last.replace(Some(((spec.expire_after.clone(), spec.termination_grace_period.clone()), derivation)));
+        let lifetime = (spec.expire_after.clone(), spec.termination_grace_period.clone());
+        self.last.replace(Some(Derived { lifetime, derivation }));
         derivation
     }
 

@@ -102,7 +102,7 @@ pub fn view() -> View {
         pool("tied", json!({"team": "tied"}), json!({})),
         pool("alone", json!({}), json!({})),
     ] {
-        view.pools.insert(pool.metadata.name.clone(), pool);
+        view.pools.insert(pool.metadata.name.clone(), pool.into());
     }
     let pending = json!({"noderotation.io/state": "pending", "noderotation.io/started-at": "2026-12-05T01:55:00Z"});
     let failed = json!({
@@ -119,10 +119,10 @@ pub fn view() -> View {
         claim("alone", 1, "2026-12-01T10:00:00Z", json!({})),
     ] {
         let (node, pool) = (node(&claim), claim.pool().unwrap().to_owned());
-        std::sync::Arc::make_mut(view.facts.nodes_of_pool.entry(pool).or_default()).insert(node.metadata.name.clone(), node.clone());
+        std::sync::Arc::make_mut(view.facts.nodes_of_pool.entry(pool).or_default()).insert(node.metadata.name.clone(), node.clone().into());
         view.facts.pods_on.insert(node.metadata.name.clone(), vec![pod(&node.metadata.name)]);
-        view.facts.nodes.insert(node.metadata.name.clone(), Some(node));
-        view.claims.insert(claim.metadata.name.clone(), claim);
+        view.facts.nodes.insert(node.metadata.name.clone(), Some(node.into()));
+        view.claims.insert(claim.metadata.name.clone(), claim.into());
     }
     let placeholder = serde_json::from_value(json!({
         "metadata": {

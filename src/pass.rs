@@ -152,7 +152,7 @@ async fn steps(cluster: &impl Cluster, known: &Known<'_>, decision: Decision, co
             performed = performed.then(perform_knowing(cluster, known, &step.effects).await);
         }
         if performed.aborted.is_none() {
-            let told = performed.conditions.drain(..).chain(step.conditions.iter().cloned()).collect::<Vec<_>>();
+            let told = performed.conditions.drain(..).chain(step.conditions.iter().map(|notice| (**notice).clone())).collect::<Vec<_>>();
             cluster.tell(&told).await;
         }
         (pool, step, performed)
@@ -167,8 +167,8 @@ async fn steps(cluster: &impl Cluster, known: &Known<'_>, decision: Decision, co
         report.note(&pool, &performed);
         report.wake_at = soonest(report.wake_at, step.wake_at);
         let failed = step.error.is_some() || performed.failed();
-        let totals = performed.totals.unwrap_or_else(|| step.assessment.totals.clone());
-        let mut assessment = step.assessment;
+        let totals = performed.totals().unwrap_or_else(|| step.assessment.totals.clone());
+        let mut assessment = *step.assessment;
         assessment.follow(performed.anchored);
         report.pools.insert(pool, PoolOutcome { assessment, totals, failed });
     }

@@ -4,6 +4,7 @@ use std::{
     cmp::Ordering,
     collections::{BTreeMap, BTreeSet},
     fmt,
+    ops::Deref,
     sync::Arc,
 };
 
@@ -25,13 +26,13 @@ pub struct View {
     /// All policies, by name.
     pub policies: BTreeMap<String, Policy>,
     /// All NodePools, by name.
-    pub pools: BTreeMap<String, NodePool>,
+    pub pools: BTreeMap<String, Shared<NodePool>>,
     /// All NodeClaims, by name.
-    pub claims: BTreeMap<String, NodeClaim>,
+    pub claims: BTreeMap<String, Shared<NodeClaim>>,
     /// Our placeholder Pods (by label, in our namespace), by name.
     pub placeholders: BTreeMap<String, Shared<Pod>>,
     /// Metadata of the Nodes that carry [`crate::api::keys::MARKED`], by name.
-    pub marked: BTreeMap<String, Node>,
+    pub marked: BTreeMap<String, Shared<Node>>,
     /// Objects that could not be read.
     pub unreadable: Vec<Unreadable>,
     /// Rotations in flight in pools that this View leaves out, where pools are decided one by one.
@@ -140,11 +141,11 @@ pub enum Answer {
 #[derive(Debug, Clone, Default)]
 pub struct Facts {
     /// Metadata of the Nodes of a pool.
-    pub nodes_of_pool: BTreeMap<String, Arc<BTreeMap<String, Node>>>,
+    pub nodes_of_pool: BTreeMap<String, Arc<BTreeMap<String, Shared<Node>>>>,
     /// Whole Nodes; `None` for one that does not exist.
-    pub nodes: BTreeMap<String, Option<Node>>,
+    pub nodes: BTreeMap<String, Option<Shared<Node>>>,
     /// All Nodes that there are, whole, by name; `None` where they are read one by one.
-    pub all_nodes: Option<Arc<BTreeMap<String, Node>>>,
+    pub all_nodes: Option<Arc<BTreeMap<String, Shared<Node>>>>,
     /// Pods by Node.
     pub pods_on: BTreeMap<String, Vec<Pod>>,
     /// Budgets by namespace.
@@ -164,20 +165,20 @@ pub struct Missing(pub BTreeSet<Need>);
 impl View {
     /// The claims of a pool, by name.
     pub fn claims_of<'a>(&'a self, pool: &'a str) -> impl Iterator<Item = &'a NodeClaim> + 'a {
-        self.claims.values().filter(move |claim| claim.pool() == Some(pool))
+        self.claims.values().map(Deref::deref).filter(move |claim| claim.pool() == Some(pool))
     }
 
     /// All Nodes' metadata of a pool.
-    pub fn nodes_of_pool(&self, pool: &str) -> Result<&BTreeMap<String, Node>, Missing> {
+    pub fn nodes_of_pool(&self, pool: &str) -> Result<&BTreeMap<String, Shared<Node>>, Missing> {
         self.facts.nodes_of_pool.get(pool).map(AsRef::as_ref).ok_or_else(|| Missing::one(Need::NodesOfPool(pool.into())))
     }
 
     /// One Node, whole; `None` where it does not exist.
     pub fn node(&self, name: &str) -> Result<Option<&Node>, Missing> {
         if let Some(all) = &self.facts.all_nodes {
-            return Ok(all.get(name));
+            return Ok(all.get(name).map(Deref::deref));
         }
-        self.facts.nodes.get(name).map(Option::as_ref).ok_or_else(|| Missing::one(Need::Node(name.into())))
+        self.facts.nodes.get(name).map(Option::as_deref).ok_or_else(|| Missing::one(Need::Node(name.into())))
     }
 
     /// The Pods of one Node.
@@ -202,9 +203,9 @@ impl View {
     pub fn copy_of(&self, target: &Target) -> Option<Option<Fresh>> {
         let name = &target.name;
         match target.kind {
-            Kind::NodePool => self.pools.get(name).map(|pool| Some(Fresh::NodePool(Box::new(pool.clone())))),
-            Kind::NodeClaim => self.claims.get(name).map(|claim| Some(Fresh::NodeClaim(Box::new(claim.clone())))),
-            Kind::Node => self.facts.nodes.get(name)?.as_ref().map(|node| Some(Fresh::Node(Box::new(node.clone())))),
+            Kind::NodePool => self.pools.get(name).map(|pool| Some(Fresh::NodePool(pool.clone()))),
+            Kind::NodeClaim => self.claims.get(name).map(|claim| Some(Fresh::NodeClaim(claim.clone()))),
+            Kind::Node => self.facts.nodes.get(name)?.as_ref().map(|node| Some(Fresh::Node(node.clone()))),
             Kind::Pod => Some(self.placeholders.get(name).map(|pod| Fresh::Pod(pod.clone()))),
         }
     }

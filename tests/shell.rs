@@ -169,7 +169,7 @@ async fn reads(session: &Session) -> (String, String, String) {
     assert_eq!(view.facts.nodes["no-such-node"], None);
     assert!(view.facts.nodes[&node].as_ref().is_some_and(|node| node.is_ready()));
     assert_eq!(view.facts.pods_on[&node].len(), 5);
-    (claim.metadata.name, claim.metadata.uid, node)
+    (claim.metadata.name.clone(), claim.metadata.uid.clone(), node)
 }
 
 async fn writes(session: &Session, claim: &str, node: &str) {

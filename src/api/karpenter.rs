@@ -238,7 +238,7 @@ pub struct NodeSpec {
 #[serde(default)]
 pub struct NodeStatus {
     /// What Pods may use, as the kubelet reports it.
-    pub allocatable: RawResources,
+    pub allocatable: Shared<RawResources>,
     /// `Ready` and others.
     pub conditions: Vec<Condition>,
 }

@@ -14,6 +14,8 @@ use k8s_openapi::{
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer, ser::SerializeMap};
 
+use super::shared::Shared;
+
 /// A Pod.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
@@ -32,13 +34,13 @@ pub struct Pod {
 pub struct PodSpec {
     /// Where it may run.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub affinity: Option<Affinity>,
+    pub affinity: Option<Shared<Affinity>>,
     /// Whether it gets a token.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub automount_service_account_token: Option<bool>,
     /// Its containers.
     #[serde(deserialize_with = "null_is_none")]
-    pub containers: Vec<Container>,
+    pub containers: Shared<Vec<Container>>,
     /// Whether Services are put in its environment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enable_service_links: Option<bool>,
@@ -53,7 +55,7 @@ pub struct PodSpec {
     pub node_name: Option<String>,
     /// Labels that its Node must have.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub node_selector: Option<BTreeMap<String, String>>,
+    pub node_selector: Option<Shared<BTreeMap<String, String>>>,
     /// What running it takes besides.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overhead: Option<BTreeMap<String, Quantity>>,
@@ -74,7 +76,7 @@ pub struct PodSpec {
     pub termination_grace_period_seconds: Option<i64>,
     /// Taints that it doesn't mind.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub tolerations: Option<Vec<Toleration>>,
+    pub tolerations: Option<Shared<Vec<Toleration>>>,
     /// Its volumes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub volumes: Option<Vec<Volume>>,
@@ -212,7 +214,7 @@ impl Serialize for Pod {
     }
 }
 
-fn null_is_none<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Container>, D::Error> {
+fn null_is_none<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Shared<Vec<Container>>, D::Error> {
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 

@@ -135,6 +135,11 @@ fn read(text: &str) -> Option<Quantity> {
         return None;
     }
     let (factor, exponent) = read_suffix(suffix)?;
+    if fraction.is_empty()
+        && let Some(nanos) = whole_nanos(whole, factor, exponent)
+    {
+        return Some(Quantity(if negative { -nanos } else { nanos }));
+    }
     let digits: Vec<u8> = whole.bytes().chain(fraction.bytes()).map(|digit| digit - b'0').skip_while(|&digit| digit == 0).collect();
     let shift = exponent.saturating_add(9).saturating_sub(i64::try_from(fraction.len()).ok()?);
     let nanos = scale(&digits, factor, shift);
@@ -156,6 +161,14 @@ fn read_suffix(suffix: &str) -> Option<(u128, i64)> {
     // `1E` alone is exa, found above; with digits behind it is an exponent.
     let exponent = suffix.strip_prefix(['e', 'E'])?;
     Some((1, exponent.parse().ok()?))
+}
+
+/// Most quantities are a whole number of nano-units that a machine word holds; `None` for the others.
+fn whole_nanos(whole: &str, factor: u128, exponent: i64) -> Option<i128> {
+    let number: u64 = whole.parse().ok()?;
+    let unit = power_of_ten(exponent.checked_add(9)?)?;
+    let nanos = i128::from(number).checked_mul(i128::try_from(factor).ok()?)?.checked_mul(unit)?;
+    Some(nanos.min(MAX))
 }
 
 /// `digits * factor * 10^shift`, rounded up to a whole number, at most [`MAX`]. `digits` has no leading zero.
@@ -242,8 +255,10 @@ impl Resources {
     /// Adds another list.
     pub fn add(&mut self, other: &Self) {
         for (resource, quantity) in &other.0 {
-            let sum = self.get(resource).saturating_add(*quantity);
-            self.0.insert(resource.clone(), sum);
+            match self.0.get_mut(resource) {
+                Some(sum) => *sum = sum.saturating_add(*quantity),
+                None => drop(self.0.insert(resource.clone(), *quantity)),
+            }
         }
     }
 
@@ -257,8 +272,10 @@ impl Resources {
     /// Raises each resource to what another list has, where that is more.
     pub fn raise_to(&mut self, other: &Self) {
         for (resource, quantity) in &other.0 {
-            let larger = self.0.get(resource).map_or(*quantity, |have| *have.max(quantity));
-            self.0.insert(resource.clone(), larger);
+            match self.0.get_mut(resource) {
+                Some(have) => *have = *quantity.max(have),
+                None => drop(self.0.insert(resource.clone(), *quantity)),
+            }
         }
     }
 

@@ -10,6 +10,7 @@ use crate::{
     api::{
         karpenter::{Node, NodeClaim},
         keys,
+        shared::Shared,
         time::{Time, later},
     },
     rotation::{effect::retry_count, state::State},
@@ -19,7 +20,7 @@ use crate::{
 #[derive(Clone, Copy)]
 pub struct Around<'a> {
     /// The metadata of the pool's Nodes, or `None` where no claim is triggered and it was not read.
-    pub nodes: Option<&'a BTreeMap<String, Node>>,
+    pub nodes: Option<&'a BTreeMap<String, Shared<Node>>>,
     /// The anchored claim.
     pub in_flight: Option<&'a str>,
     /// Claims that this pass's sweep fails.
@@ -30,7 +31,7 @@ impl Around<'_> {
     /// Whether a claim's Node, where the Nodes are known, says more than that it is there.
     pub fn tells_of(&self, claim: &NodeClaim) -> bool {
         let Some((nodes, name)) = self.nodes.zip(claim.node()) else { return false };
-        nodes.get(name).is_none_or(is_opted_out)
+        nodes.get(name).is_none_or(|node| is_opted_out(node))
     }
 }
 
@@ -102,9 +103,10 @@ impl Census {
         self.retries.last_key_value().map_or(0, |(count, _)| *count)
     }
 
-    /// Whether a claim stands where it does because of its Node, or may.
-    pub fn is_by_node(&self, name: &str) -> bool {
-        self.standings.get(name).is_some_and(|standing| matches!(standing.bucket, Bucket::OptedOut | Bucket::NotReady))
+    /// Claims that stand where they do because of their Nodes, or may, by name.
+    pub fn by_node(&self) -> impl Iterator<Item = Arc<str>> {
+        let by_node = self.standings.iter().filter(|(_, standing)| matches!(standing.bucket, Bucket::OptedOut | Bucket::NotReady));
+        by_node.map(|(name, _)| Arc::clone(name))
     }
 
     /// How many claims there are.
@@ -113,8 +115,8 @@ impl Census {
     }
 
     /// Claims that time alone may have moved by then, by name.
-    pub fn to_recheck(&self, now: Time) -> Vec<String> {
-        self.rechecks.iter().take_while(|(at, _)| *at <= now).map(|(_, name)| name.to_string()).collect()
+    pub fn to_recheck(&self, now: Time) -> impl Iterator<Item = Arc<str>> {
+        self.rechecks.iter().take_while(move |(at, _)| *at <= now).map(|(_, name)| Arc::clone(name))
     }
 
     fn add(&mut self, name: &str, standing: Standing) {
@@ -216,9 +218,12 @@ impl Rules<'_> {
 
     /// Judges one claim again: `None` for one that is gone.
     pub fn judge_again(&self, census: &mut Census, name: &str, claim: Option<&NodeClaim>, around: Around<'_>) {
+        let standing = claim.map(|claim| self.standing(claim, around));
+        if census.standings.get(name) == standing.as_ref() {
+            return;
+        }
         census.take(name);
-        let Some(claim) = claim else { return };
-        let standing = self.standing(claim, around);
+        let Some(standing) = standing else { return };
         let is_listed = standing.outstanding.is_some();
         census.add(name, standing);
         if is_listed {
@@ -281,7 +286,7 @@ impl Rules<'_> {
             return Bucket::Terminal;
         }
         let node = claim.node().and_then(|node| around.nodes?.get(node));
-        if node.is_some_and(is_opted_out) {
+        if node.is_some_and(|node| is_opted_out(node)) {
             return Bucket::OptedOut;
         }
         let node_is_there = claim.node().is_some() && (around.nodes.is_none() || node.is_some());

@@ -1,6 +1,6 @@
 //! `freeze` and `unfreeze`: the annotation by which the operator holds a pool.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::Deref};
 
 use chrono::{DateTime, TimeDelta};
 use clap::Args;
@@ -125,7 +125,7 @@ async fn open(reach: &ReachArgs, stop: &Stop) -> Result<Session, Ended> {
 fn find<'a>(view: &'a View, name: &str) -> Result<&'a NodePool, Ended> {
     let missing =
         || Only::Pool(name).missing(view).unwrap_or_else(|| format!("NodePool {name} can't be read; `noderotation plan` says why"));
-    view.pools.get(name).ok_or_else(|| fail(ExitCode::Failed, &missing()))
+    view.pools.get(name).map(Deref::deref).ok_or_else(|| fail(ExitCode::Failed, &missing()))
 }
 
 /// Writes to the version that was shown; the time for thinking is not the first session's.

@@ -1,6 +1,6 @@
 //! `rotate`: asks for one node, whatever its age.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::Deref};
 
 use clap::Args;
 
@@ -90,7 +90,7 @@ async fn ask(session: &Session, claim: &NodeClaim, now: Time) -> Result<ExitCode
 }
 
 fn find<'a>(view: &'a View, name: &str) -> Option<&'a NodeClaim> {
-    view.claims.get(name).or_else(|| view.claims.values().find(|claim| claim.node() == Some(name)))
+    view.claims.get(name).or_else(|| view.claims.values().find(|claim| claim.node() == Some(name))).map(Deref::deref)
 }
 
 /// What the wish would come to; the error says why it would come to nothing.

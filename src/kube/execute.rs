@@ -139,7 +139,7 @@ impl Executor<'_> {
             Fresh::Node(_) => doubt.lost,
             Fresh::Pod(_) => doubt.lost || doubt.before.is_none(),
         };
-        if ours { Outcome::Landed { before: doubt.before, after: fresh } } else { Outcome::Already }
+        if ours { Outcome::landed(doubt.before, fresh) } else { Outcome::Already }
     }
 
     async fn write(&self, target: &Target, verdict: Verdict, before: Option<Fresh>) -> Result<Sent, Failure> {
@@ -155,7 +155,7 @@ impl Executor<'_> {
         let error = match answer {
             Ok(body) => {
                 let after = self.after(target, deletes.is_some(), &body).map_err(|why| Failure::Call { attempted, why })?;
-                return Ok(Sent::Done(Outcome::Landed { before, after }));
+                return Ok(Sent::Done(Outcome::landed(before, after)));
             }
             Err(error) => error,
         };
@@ -163,7 +163,7 @@ impl Executor<'_> {
         let lost = error.is_unclear();
         match error {
             // Someone, or the first of two deliveries of ours, has deleted it.
-            CallError::Status { code: 404, .. } if deletes.is_some() => Ok(Sent::Done(Outcome::Landed { before, after: None })),
+            CallError::Status { code: 404, .. } if deletes.is_some() => Ok(Sent::Done(Outcome::landed(before, None))),
             CallError::Status { code: 404, .. } if !creates => Ok(Sent::Done(Outcome::Gone)),
             CallError::Status { code: 409, words, .. } => Ok(Sent::Doubtful(Doubt { before, deletes, lost, attempted, why: words })),
             // Not about this write: who we are, or how much the server can bear.
@@ -196,8 +196,8 @@ impl Doubt {
         let uid = self.deletes.as_ref()?;
         let ours = found.map(meta).filter(|meta| meta.uid == *uid);
         match ours {
-            None => Some(Outcome::Landed { before: self.before.clone(), after: None }),
-            Some(meta) if meta.is_deleting() => Some(Outcome::Landed { before: self.before.clone(), after: found.cloned() }),
+            None => Some(Outcome::landed(self.before.clone(), None)),
+            Some(meta) if meta.is_deleting() => Some(Outcome::landed(self.before.clone(), found.cloned())),
             Some(_) => None,
         }
     }

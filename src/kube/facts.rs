@@ -20,6 +20,7 @@ use crate::{
         karpenter::Node,
         keys,
         pod::Pod,
+        shared::Shared,
         time::{Time, from_api, from_micro},
     },
     view::{self, Facts, Need, View},
@@ -29,8 +30,8 @@ use crate::{
 const AT_ONCE: usize = 8;
 
 enum Answer {
-    NodesOfPool(BTreeMap<String, Node>),
-    Node(Box<Option<Node>>),
+    NodesOfPool(BTreeMap<String, Shared<Node>>),
+    Node(Option<Shared<Node>>),
     Pods(Vec<Pod>),
     Budgets(Vec<PodDisruptionBudget>),
     Events(Vec<String>),
@@ -66,7 +67,7 @@ pub async fn read(reader: Reader<'_>, view: &mut View, needs: &BTreeSet<Need>) {
 fn store(facts: &mut Facts, need: &Need, answer: Answer) {
     match (need, answer) {
         (Need::NodesOfPool(key), Answer::NodesOfPool(nodes)) => drop(facts.nodes_of_pool.insert(key.clone(), nodes.into())),
-        (Need::Node(key), Answer::Node(node)) => drop(facts.nodes.insert(key.clone(), *node)),
+        (Need::Node(key), Answer::Node(node)) => drop(facts.nodes.insert(key.clone(), node)),
         (Need::PodsOn(key), Answer::Pods(pods)) => drop(facts.pods_on.insert(key.clone(), pods)),
         (Need::BudgetsIn(key), Answer::Budgets(budgets)) => drop(facts.budgets.insert(key.clone(), budgets)),
         (Need::EventsAbout(key), Answer::Events(messages)) => drop(facts.events.insert(key.clone(), messages)),
@@ -81,10 +82,10 @@ async fn answer(reader: Reader<'_>, need: &Need, view: &View) -> Result<Answer, 
     match need {
         Need::NodesOfPool(pool) => {
             let list = List::of("Node", NODES).labelled(format!("{}={pool}", keys::NODEPOOL_LABEL)).metadata();
-            let nodes = whole(api, &list, one_of_many::<Node>).await?;
+            let nodes = whole(api, &list, one_of_many::<Shared<Node>>).await?;
             Ok(Answer::NodesOfPool(nodes.into_iter().map(|node| (node.metadata.name.clone(), node)).collect()))
         }
-        Need::Node(name) => node(api, name).await.map(|node| Answer::Node(Box::new(node))),
+        Need::Node(name) => node(api, name).await.map(Answer::Node),
         Need::PodsOn(node) => {
             let list = List::of("Pod", PODS).where_field(format!("spec.nodeName={node}"));
             whole(api, &list, item).await.map(Answer::Pods)
@@ -112,7 +113,7 @@ async fn whole<T>(api: &Api, list: &List, read: impl Fn(&[u8]) -> Result<T, Stri
     }
 }
 
-async fn node(api: &Api, name: &str) -> Result<Option<Node>, String> {
+async fn node(api: &Api, name: &str) -> Result<Option<Shared<Node>>, String> {
     let attempted = format!("get Node {name}");
     let request = Resource::new(NODES).get(name, &GetParams::default()).map_err(|error| format!("{attempted}: {error}"))?;
     match api.read(&request).await {

@@ -189,7 +189,7 @@ async fn one_pass(fake: &Fake, config: &Config, seen: &mut Seen) {
 
 /// One effect, whatever came before it: the shape of what it would write.
 fn alone(fake: &Fake, planned: &Planned, pass: &str, seen: &mut Seen) {
-    for instead in &planned.on_refused.instead {
+    for instead in planned.on_refused.iter().flat_map(|refused| refused.instead()) {
         alone(fake, instead, pass, seen);
     }
     let target = planned.effect.target();

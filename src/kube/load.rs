@@ -35,23 +35,23 @@ pub async fn load(api: &Api, namespace: &str) -> Result<View, Failure> {
     let placeholders = List::of("Pod", pods(namespace)).labelled(keys::SURGE_FOR);
     let marked = List::of("Node", NODES).labelled(format!("{}=true", keys::MARKED)).metadata();
     let slimmer = Slimmer::default();
-    let claim = |raw: &[u8]| one_of_many::<NodeClaim>(raw).map(|claim| slimmer.slim(claim));
+    let claim = |raw: &[u8]| one_of_many::<NodeClaim>(raw).map(|claim| Shared::from(slimmer.slim(claim)));
     let (policies, pools, claims, placeholders, marked) = futures::join!(
         policies.read(api, policy),
-        pools.read(api, one_of_many::<NodePool>),
+        pools.read(api, one_of_many::<Shared<NodePool>>),
         claims.read(api, claim),
         placeholders.read(api, item::<Shared<Pod>>),
-        marked.read(api, one_of_many::<Node>),
+        marked.read(api, one_of_many::<Shared<Node>>),
     );
     let (pools, claims, policies) = (pools?, claims?, policies?);
     let (placeholders, marked) = (placeholders?, marked?);
     let mut unreadable = Vec::new();
     Ok(View {
         policies: by_name(policies, &mut unreadable, |policy| policy.name.clone()),
-        pools: by_name(pools, &mut unreadable, |pool| pool.metadata.name.clone()),
-        claims: by_name(claims, &mut unreadable, |claim| claim.metadata.name.clone()),
+        pools: by_name(pools, &mut unreadable, |pool: &Shared<NodePool>| pool.metadata.name.clone()),
+        claims: by_name(claims, &mut unreadable, |claim: &Shared<NodeClaim>| claim.metadata.name.clone()),
         placeholders: by_name(placeholders, &mut unreadable, |pod: &Shared<Pod>| pod.metadata.name.clone().unwrap_or_default()),
-        marked: by_name(marked, &mut unreadable, |node| node.metadata.name.clone()),
+        marked: by_name(marked, &mut unreadable, |node: &Shared<Node>| node.metadata.name.clone()),
         unreadable,
         ..View::default()
     })

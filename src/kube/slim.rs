@@ -125,7 +125,7 @@ mod tests {
         for (state, claim) in claims {
             let whole: NodeClaim = serde_json::from_value(claim).unwrap();
             let slim = Slimmer::default().slim(whole.clone());
-            let [whole, slim] = [whole, slim].map(|claim| Fresh::NodeClaim(Box::new(claim)));
+            let [whole, slim] = [whole, slim].map(|claim| Fresh::NodeClaim(claim.into()));
             for effect in &effects {
                 assert_eq!(apply(effect, Some(&slim), "p"), apply(effect, Some(&whole), "p"), "{effect} on one that is {state}");
             }

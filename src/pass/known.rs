@@ -54,7 +54,7 @@ mod tests {
     use crate::rotation::effect::Kind;
 
     fn pool(version: &str) -> Fresh {
-        Fresh::NodePool(Box::new(serde_json::from_value(json!({"metadata": {"name": "web", "resourceVersion": version}})).unwrap()))
+        Fresh::NodePool(serde_json::from_value(json!({"metadata": {"name": "web", "resourceVersion": version}})).unwrap())
     }
 
     fn target(kind: Kind, name: &str) -> Target {
@@ -64,16 +64,16 @@ mod tests {
     #[test]
     fn the_copy_is_what_was_read_until_a_write_of_ours_has_left_another_or_failed() {
         let Fresh::NodePool(read) = pool("1") else { panic!("it is a pool") };
-        let view = View { pools: [("web".to_owned(), *read)].into(), ..View::default() };
+        let view = View { pools: [("web".to_owned(), read)].into(), ..View::default() };
         let (known, web) = (Known::of(&view), target(Kind::NodePool, "web"));
         assert_eq!(known.copy(&web), Some(Some(pool("1"))));
-        known.learn(web.clone(), &Ok(Outcome::Landed { before: Some(pool("1")), after: Some(pool("2")) }));
+        known.learn(web.clone(), &Ok(Outcome::landed(Some(pool("1")), Some(pool("2")))));
         assert_eq!(known.copy(&web), Some(Some(pool("2"))));
         let raced = Outcome::Raced("another rotation".into());
         let lost = Failure::Call { attempted: "patch".into(), why: "reset".into() };
-        let gone = Outcome::Landed { before: Some(pool("2")), after: None };
+        let gone = Outcome::landed(Some(pool("2")), None);
         for outcome in [Ok(Outcome::Already), Ok(raced), Ok(Outcome::Gone), Ok(gone), Err(lost)] {
-            known.learn(web.clone(), &Ok(Outcome::Landed { before: None, after: Some(pool("2")) }));
+            known.learn(web.clone(), &Ok(Outcome::landed(None, Some(pool("2")))));
             known.learn(web.clone(), &outcome);
             assert_eq!(known.copy(&web), None, "{outcome:?}");
         }
@@ -89,7 +89,7 @@ mod tests {
         assert_eq!(known.copy(&target(Kind::Pod, "p1")), Some(None));
         assert_eq!(Known::default().copy(&target(Kind::Pod, "p1")), None);
         let nothing = Known::default();
-        nothing.learn(target(Kind::NodePool, "web"), &Ok(Outcome::Landed { before: None, after: Some(pool("2")) }));
+        nothing.learn(target(Kind::NodePool, "web"), &Ok(Outcome::landed(None, Some(pool("2")))));
         assert_eq!(nothing.copy(&target(Kind::NodePool, "web")), None);
         assert!(nothing.written.borrow().is_empty(), "nobody would look at it");
     }

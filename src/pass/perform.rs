@@ -9,7 +9,7 @@ use crate::{
         announce::{Told, told},
         effect::{Fresh, Outcome},
         notice::Notice,
-        step::Planned,
+        step::{OnRefused, Planned},
         totals::Totals,
     },
 };
@@ -23,13 +23,18 @@ pub struct Performed {
     pub aborted: Option<Failure>,
     /// Conditions that came up, with the server's words.
     pub conditions: Vec<Notice>,
-    /// The pool's totals as the last write left them.
-    pub totals: Option<Totals>,
+    /// The annotation with the pool's totals, where a write has moved them.
+    counted: Option<String>,
     /// Whether the pool has an anchor after the last write on it; `None` where none was made.
     pub anchored: Option<Option<String>>,
 }
 
 impl Performed {
+    /// The pool's totals as the last write left them; `None` where none has moved them, or they can't be read.
+    pub fn totals(&self) -> Option<Totals> {
+        Totals::read(self.counted.as_deref()?).ok()
+    }
+
     /// Whether the pool counts as failed.
     pub fn failed(&self) -> bool {
         !self.errors.is_empty() || self.aborted.is_some()
@@ -44,19 +49,19 @@ pub async fn perform(cluster: &impl Cluster, effects: &[Planned]) -> Performed {
 /// Performs effects in order, and reads first only what is not known.
 pub async fn perform_knowing(cluster: &impl Cluster, known: &Known<'_>, effects: &[Planned]) -> Performed {
     let mut performed = Performed::default();
-    let mut instead = None;
+    let mut instead: &[Planned] = &[];
     for planned in effects {
         match one(cluster, known, planned, &mut performed).await {
             After::Next => {}
             After::Stop => break,
             After::Instead => {
-                instead = Some(&planned.on_refused.instead);
+                instead = planned.on_refused.as_deref().map(OnRefused::instead).unwrap_or_default();
                 break;
             }
         }
     }
     // What undoes a refused attempt has nothing to undo itself.
-    for planned in instead.into_iter().flatten() {
+    for planned in instead {
         if !matches!(one(cluster, known, planned, &mut performed).await, After::Next) {
             break;
         }
@@ -116,7 +121,7 @@ impl Performed {
         self.errors.extend(later.errors);
         self.conditions.extend(later.conditions);
         self.aborted = self.aborted.or(later.aborted);
-        self.totals = later.totals.or(self.totals);
+        self.counted = later.counted.or(self.counted);
         self.anchored = later.anchored.or(self.anchored);
         self
     }
@@ -124,8 +129,8 @@ impl Performed {
     fn see(&mut self, outcome: &Outcome) {
         if let Outcome::Landed { before, after: Some(Fresh::NodePool(pool)) } = outcome {
             let counted = pool.metadata.annotation(keys::TOTALS);
-            if !matches!(before, Some(Fresh::NodePool(before)) if before.metadata.annotation(keys::TOTALS) == counted) {
-                self.totals = Totals::of(&pool.metadata).ok();
+            if before.as_ref().is_none_or(|before| before.metadata.annotation(keys::TOTALS) != counted) {
+                self.counted = counted.map(str::to_owned);
             }
             self.anchored = Some(pool.metadata.annotation(keys::ACTIVE_ROTATION).map(str::to_owned));
         }
@@ -134,12 +139,12 @@ impl Performed {
     fn refused(&mut self, planned: &Planned, status: u16, words: &str) -> After {
         let target = planned.effect.target();
         let what = format!("{:?} {}: the API server refuses the write ({status}): {words}", target.kind, target.name);
-        if let Some(notice) = &planned.on_refused.tell {
-            let mut notice = notice.clone();
+        let on_refused = planned.on_refused.as_deref();
+        if let Some(mut notice) = on_refused.and_then(|on_refused| on_refused.tell.clone()) {
             notice.message = format!("{} ({status}): {words}", notice.message);
             self.conditions.push(notice);
         }
         self.errors.push(what);
-        if planned.on_refused.instead.is_empty() { After::Stop } else { After::Instead }
+        if on_refused.is_none_or(|on_refused| on_refused.instead().is_empty()) { After::Stop } else { After::Instead }
     }
 }

@@ -23,7 +23,7 @@ pub use draining::drain;
 pub use pending::{Cause, rollback};
 
 /// The step of a pool whose anchor names `name`.
-pub fn advance(scene: &Scene<'_>, policy: &Policy, assessment: Assessment, name: &str) -> Result<Step, Missing> {
+pub fn advance(scene: &Scene<'_>, policy: &Policy, assessment: Box<Assessment>, name: &str) -> Result<Step, Missing> {
     let Some(claim) = scene.claim(name) else { return decide::gone(scene, assessment, name) };
     match State::of(&claim.metadata) {
         // Force-expiry comes first of all: a deleted claim must not be surged for.
@@ -39,7 +39,7 @@ pub fn advance(scene: &Scene<'_>, policy: &Policy, assessment: Assessment, name:
 
 /// Someone else deleted the claim: one conditional write owns the transition, is announced at once, and only then comes
 /// the fallible cleanup (§5.2). A pass that doesn't own it touches nothing.
-pub fn expire(scene: &Scene<'_>, assessment: Assessment, claim: &NodeClaim, from: &'static [State]) -> Step {
+pub fn expire(scene: &Scene<'_>, assessment: Box<Assessment>, claim: &NodeClaim, from: &'static [State]) -> Step {
     let name = &claim.metadata.name;
     let action =
         Action { code: "expire", detail: format!("NodeClaim {name} was deleted by someone else before its rotation could finish") };
@@ -51,7 +51,7 @@ pub fn expire(scene: &Scene<'_>, assessment: Assessment, claim: &NodeClaim, from
 }
 
 /// Terminal cleanup: `expired` was announced by the pass that wrote it.
-fn expired(scene: &Scene<'_>, assessment: Assessment, claim: &NodeClaim) -> Step {
+fn expired(scene: &Scene<'_>, assessment: Box<Assessment>, claim: &NodeClaim) -> Step {
     let detail = format!("cleans up after NodeClaim {}, which was deleted by someone else", claim.metadata.name);
     let mut step = Step::of(assessment, Action { code: "expire", detail });
     step.effects.extend(ending(scene, claim, End::Expired));
@@ -72,7 +72,7 @@ fn released(scene: &Scene<'_>, claim: &NodeClaim, end: End) -> [Planned; 2] {
 }
 
 /// The anchor names a claim of another pool: it is nothing of this pool's, and what belongs to it is not touched.
-pub fn orphan(scene: &Scene<'_>, assessment: Assessment, foreign: &NodeClaim) -> Step {
+pub fn orphan(scene: &Scene<'_>, assessment: Box<Assessment>, foreign: &NodeClaim) -> Step {
     let name = &foreign.metadata.name;
     let of = foreign.pool().unwrap_or("no pool");
     let detail = format!("the anchor names NodeClaim {name}, which belongs to {of}: released without outcome");

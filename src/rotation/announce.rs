@@ -23,7 +23,7 @@ pub enum Told {
 /// What is told of this outcome; nothing unless it landed.
 pub fn told(planned: &Planned, outcome: &Outcome) -> Option<Told> {
     let Outcome::Landed { before, after } = outcome else { return None };
-    let say = planned.say.as_ref()?;
+    let say = planned.say.as_deref()?;
     let notice = match say {
         Say::Log(line) => return Some(Told::Log(line.clone())),
         Say::Notice(notice) => notice.clone(),
@@ -48,7 +48,7 @@ pub fn told(planned: &Planned, outcome: &Outcome) -> Option<Told> {
             Notice::new(Reason::RotationFailed, claim.clone(), pool, message)
         }
         Say::Released { pool, claim, announce_expired } => {
-            let Some(Fresh::NodePool(before)) = before else { return None };
+            let before = before.as_ref()?;
             let Effect::Release { end, at, .. } = &planned.effect else { return None };
             match ended(before, *end) {
                 Ended::Success => {

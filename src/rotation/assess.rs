@@ -9,11 +9,7 @@ use super::{
     step::{Assessment, InFlight},
 };
 use crate::{
-    api::{
-        events::{Kind, Lasting, Reason},
-        keys,
-        meta::Stamp,
-    },
+    api::{events::Reason, keys, meta::Stamp, shared::Shared},
     policy::{Policy, resolve::Governance},
     rotation::state::State,
     schedule::findings::{Finding, all_opted_out, blackout_cuts_chances},
@@ -21,22 +17,21 @@ use crate::{
 };
 
 /// Looks at the pool.
-pub fn assess(scene: &Scene<'_>) -> Result<Assessment, Missing> {
-    let mut assessment = Assessment {
+pub fn assess(scene: &Scene<'_>) -> Result<Box<Assessment>, Missing> {
+    let mut assessment = Box::new(Assessment {
         pool: scene.name().into(),
         totals: scene.totals.clone(),
         freeze_until: scene.pool.metadata.stamp(keys::FREEZE).time(),
         in_flight: scene.anchor().map(|claim| in_flight(scene, claim)),
         ..Assessment::default()
-    };
+    });
     let Some(((policy, census), template)) = scene.policy.zip(scene.census).zip(scene.template) else { return Ok(assessment) };
     if !census.triggered.is_empty() {
         // The census has looked at them where they are known.
         scene.view.nodes_of_pool(scene.name())?;
     }
-    let mut findings = template.findings.clone();
-    findings.extend(all_opted_out(scene.pool, census.due, &census.opted_out));
-    findings.extend(blackouts(scene, policy));
+    let of_claims = all_opted_out(scene.pool, census.due, &census.opted_out).into_iter().chain(blackouts(scene, policy));
+    let findings: Vec<Shared<Finding>> = template.findings.iter().cloned().chain(of_claims.map(Into::into)).collect();
     assessment.governed = true;
     assessment.policy = Some(policy.name.clone());
     if let Governance::Conflict(tied) = scene.governance {
@@ -86,28 +81,18 @@ fn in_flight(scene: &Scene<'_>, name: &str) -> InFlight {
 }
 
 /// The conditions that hold on the pool whatever its step does.
-pub fn conditions(scene: &Scene<'_>, assessment: &Assessment) -> Vec<Notice> {
+pub fn conditions(scene: &Scene<'_>, assessment: &Assessment) -> Vec<Shared<Notice>> {
     let pool = assessment.pool.as_str();
-    let mut notices: Vec<Notice> = assessment
-        .findings
-        .iter()
-        .map(|finding| Notice {
-            regarding: scene.regarding(),
-            pool: pool.into(),
-            reason: finding.code.name(),
-            kind: Kind::Warning,
-            lasting: Lasting::Condition,
-            subject: String::new(),
-            message: finding.message.clone(),
-        })
-        .collect();
+    // The template's findings come first.
+    let mut notices: Vec<Shared<Notice>> = scene.template.map(|template| template.notices.clone()).unwrap_or_default();
+    notices.extend(assessment.findings.iter().skip(notices.len()).map(|finding| Notice::of_finding(finding, &scene.pool.metadata).into()));
     for gate in &assessment.gates {
         let reason = match gate.code {
             "conflict" => Reason::PolicyConflict,
             "invalid-policy" => Reason::PolicyInvalid,
             _ => continue,
         };
-        notices.push(Notice::new(reason, scene.regarding(), pool, format!("No rotation starts: {}", gate.detail)));
+        notices.push(Notice::new(reason, scene.regarding(), pool, format!("No rotation starts: {}", gate.detail)).into());
     }
     if scene.policy.is_some() && scene.pool.metadata.stamp(keys::FREEZE) == Stamp::Unreadable {
         let value = scene.pool.metadata.annotation(keys::FREEZE).unwrap_or_default();
@@ -115,10 +100,9 @@ pub fn conditions(scene: &Scene<'_>, assessment: &Assessment) -> Vec<Notice> {
             "{}: {value:?} is not an RFC 3339 time such as 2027-01-04T06:00:00Z. The pool counts as frozen until it is mended or removed.",
             keys::FREEZE
         );
-        notices.push(Notice::new(Reason::FreezeUnreadable, scene.regarding(), pool, message));
+        notices.push(Notice::new(Reason::FreezeUnreadable, scene.regarding(), pool, message).into());
     }
-    notices.extend(broken::notices(scene, &assessment.totals));
-    notices.extend(short_lead(scene));
+    notices.extend(broken::notices(scene, &assessment.totals).into_iter().chain(short_lead(scene)).map(Into::into));
     notices
 }
 

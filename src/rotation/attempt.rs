@@ -1,15 +1,15 @@
 //! What every attempt asserts, at its start and in each later pass: the claim `pending`, its Node frozen and cordoned, its
 //! placeholder there.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, ops::Deref};
 
 use super::{
     effect::Effect,
     notice::{Notice, Regarding},
     scene::Scene,
-    start::{give_up, release_refused},
+    start::{RELEASE, give_up},
     state::State,
-    step::Planned,
+    step::{OnRefused, Planned},
 };
 use crate::{
     api::{
@@ -19,7 +19,7 @@ use crate::{
         shared::Shared,
     },
     policy::Policy,
-    surge::{self, BeyondBand, Doubt, Dropped, Limited, Reservation, SurgeError, SurgeRequest},
+    surge::{self, BeyondBand, Doubt, Dropped, Limited, Reservation, SurgeError, SurgeRequest, placeholder_name},
     view::{Missing, Need},
 };
 
@@ -44,7 +44,7 @@ pub fn surge(scene: &Scene<'_>, policy: &Policy, claim: &NodeClaim) -> Result<Re
     };
     let Some(node) = node else { return Ok(Err(format!("Node {name} of NodeClaim {} is gone", claim.metadata.name))) };
     let triggered = scene.census.iter().flat_map(|census| &census.triggered);
-    let due: Vec<&Node> = triggered.filter_map(|name| nodes.get(scene.claim(name)?.node()?)).collect();
+    let due: Vec<&Node> = triggered.filter_map(|name| nodes.get(scene.claim(name)?.node()?).map(Deref::deref)).collect();
     Ok(fit(scene, policy, claim, node, pods, &due).map_err(|error| error.to_string()))
 }
 
@@ -116,37 +116,50 @@ fn merge(missing: [Option<Missing>; 3]) -> Missing {
     Missing(needs)
 }
 
-/// Begins or re-asserts the attempt. Refused: nothing has been touched yet, so only the anchor goes.
-pub fn begin(scene: &Scene<'_>, claim: &NodeClaim, from: &'static [State]) -> Vec<Planned> {
-    let name = &claim.metadata.name;
-    let begin = Effect::BeginAttempt { claim: name.clone(), from, at: scene.now };
-    vec![Planned::new(begin).refused(None, release_refused(scene, claim).into())]
+/// The writes of an attempt, each with what undoes what stands by then where it is refused.
+pub struct Attempt<'s> {
+    scene: &'s Scene<'s>,
+    claim: &'s NodeClaim,
+    undo: Shared<Vec<Planned>>,
+    /// How many of these undo what only the placeholder's creation does.
+    of_placeholder: usize,
 }
 
-/// Freezes and cordons the claim's Node. A Node that is gone has nothing to hold.
-pub fn hold_node(scene: &Scene<'_>, claim: &NodeClaim) -> Vec<Planned> {
-    let Some(node) = claim.node() else { return Vec::new() };
-    let (node, name) = (node.to_owned(), claim.metadata.name.clone());
-    let effects = [Effect::Freeze { node: node.clone(), claim: name.clone() }, Effect::Cordon { node, claim: name }];
-    effects.map(|effect| Planned::new(effect).gone_is_fine().refused(Some(refused(scene, claim)), give_up(scene, claim))).into()
-}
-
-/// Creates the placeholder.
-pub fn create_placeholder(scene: &Scene<'_>, claim: &NodeClaim, surge: &Surge) -> Planned {
-    let effect = Effect::CreatePlaceholder { pod: surge.pod.clone(), claim: claim.metadata.name.clone() };
-    let mut undo = give_up(scene, claim);
-    let name = surge.pod.metadata.name.as_deref().unwrap_or_default();
-    if !scene.view.placeholders.contains_key(name) {
-        undo.insert(0, scene.delete_placeholder(name, &claim.metadata.name));
+impl<'s> Attempt<'s> {
+    /// On this claim.
+    pub fn new(scene: &'s Scene<'s>, claim: &'s NodeClaim) -> Self {
+        let name = &claim.metadata.name;
+        let placeholder = placeholder_name(name);
+        let created = (!scene.view.placeholders.contains_key(&placeholder)).then(|| scene.delete_placeholder(&placeholder, name));
+        let of_placeholder = usize::from(created.is_some());
+        let undo: Vec<Planned> = created.into_iter().chain(give_up(scene, claim)).collect();
+        Self { scene, claim, undo: undo.into(), of_placeholder }
     }
-    Planned::new(effect).refused(Some(refused(scene, claim)), undo)
-}
 
-fn refused(scene: &Scene<'_>, claim: &NodeClaim) -> Notice {
-    Notice::new(
-        Reason::SurgeRefused,
-        scene.regarding(),
-        scene.name(),
-        format!("The surge for NodeClaim {} is refused", claim.metadata.name),
-    )
+    /// Begins or re-asserts the attempt. Refused: nothing has been touched yet, so only the anchor goes.
+    pub fn begin(&self, from: &'static [State]) -> Planned {
+        let begin = Effect::BeginAttempt { claim: self.claim.metadata.name.clone(), from, at: self.scene.now };
+        Planned::new(begin).refused(OnRefused { tell: None, undo: self.undo.clone(), from: self.undo.len() - RELEASE })
+    }
+
+    /// Freezes and cordons the claim's Node. A Node that is gone has nothing to hold.
+    pub fn hold_node(&self) -> Vec<Planned> {
+        let Some(node) = self.claim.node() else { return Vec::new() };
+        let (node, name) = (node.to_owned(), self.claim.metadata.name.clone());
+        let effects = [Effect::Freeze { node: node.clone(), claim: name.clone() }, Effect::Cordon { node, claim: name }];
+        let on_refused = self.refused(self.of_placeholder);
+        effects.map(|effect| Planned::new(effect).gone_is_fine().refused(on_refused.clone())).into()
+    }
+
+    /// Creates the placeholder.
+    pub fn create_placeholder(&self, surge: &Surge) -> Planned {
+        let effect = Effect::CreatePlaceholder { pod: surge.pod.clone(), claim: self.claim.metadata.name.clone() };
+        Planned::new(effect).refused(self.refused(0))
+    }
+
+    fn refused(&self, from: usize) -> Shared<OnRefused> {
+        let message = format!("The surge for NodeClaim {} is refused", self.claim.metadata.name);
+        let notice = Notice::new(Reason::SurgeRefused, self.scene.regarding(), self.scene.name(), message);
+        OnRefused { tell: Some(notice), undo: self.undo.clone(), from }.into()
+    }
 }

@@ -10,7 +10,7 @@ use super::{
 };
 
 /// The step of a pool whose anchored claim is gone.
-pub fn complete(scene: &Scene<'_>, assessment: Assessment, claim: &str) -> Step {
+pub fn complete(scene: &Scene<'_>, assessment: Box<Assessment>, claim: &str) -> Step {
     let mut step = Step::of(assessment, Action { code: "complete", detail: format!("NodeClaim {claim} is gone") });
     step.effects = scene.cleanup(claim);
     let regarding = Regarding { kind: "NodeClaim", name: claim.into(), uid: String::new() };

@@ -224,12 +224,12 @@ fn step(scene: &Scene<'_>) -> Result<Step, Missing> {
     Ok(step)
 }
 
-fn idle(assessment: Assessment) -> Step {
+fn idle(assessment: Box<Assessment>) -> Step {
     Step::of(assessment, Action { code: "ungoverned", detail: "no RotationPolicy matches this pool".into() })
 }
 
 /// What completion, fallback and advance share: the anchor names a claim that is gone.
-pub(super) fn gone(scene: &Scene<'_>, assessment: Assessment, claim: &str) -> Result<Step, Missing> {
+pub(super) fn gone(scene: &Scene<'_>, assessment: Box<Assessment>, claim: &str) -> Result<Step, Missing> {
     let unreadable = scene.view.unreadable.iter().find(|unreadable| unreadable.kind == "NodeClaim" && unreadable.name == claim);
     if let Some(unreadable) = unreadable {
         let mut step = Step::of(assessment, Action { code: "hold", detail: format!("NodeClaim {claim} can't be read") });

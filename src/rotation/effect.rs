@@ -271,11 +271,11 @@ pub struct Target {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Fresh {
     /// A NodePool.
-    NodePool(Box<NodePool>),
+    NodePool(Shared<NodePool>),
     /// A NodeClaim.
-    NodeClaim(Box<NodeClaim>),
+    NodeClaim(Shared<NodeClaim>),
     /// A Node.
-    Node(Box<Node>),
+    Node(Shared<Node>),
     /// A Pod.
     Pod(Shared<Pod>),
 }
@@ -305,8 +305,8 @@ pub enum Verdict {
 pub enum Outcome {
     /// The write is done, by us.
     Landed {
-        /// The object before; `None` when it was created.
-        before: Option<Fresh>,
+        /// What a NodePool was before, of a release at least: what that has counted is told from it.
+        before: Option<Shared<NodePool>>,
         /// The object after; `None` when it is gone.
         after: Option<Fresh>,
     },
@@ -323,6 +323,20 @@ pub enum Outcome {
         /// The server's words.
         words: String,
     },
+}
+
+impl Outcome {
+    /// The write is done, by us, on what was so before and is so after.
+    pub fn landed(before: Option<Fresh>, after: Option<Fresh>) -> Self {
+        Self::Landed { before: before.and_then(Fresh::pool), after }
+    }
+}
+
+impl Fresh {
+    /// The NodePool, where it is one.
+    pub fn pool(self) -> Option<Shared<NodePool>> {
+        if let Self::NodePool(pool) = self { Some(pool) } else { None }
+    }
 }
 
 impl Effect {

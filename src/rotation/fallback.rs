@@ -7,7 +7,7 @@ use super::{
     notice::Notice,
     scene::Scene,
     state::State,
-    step::{Action, Assessment, Planned, Step},
+    step::{Action, Assessment, OnRefused, Planned, Step},
 };
 use crate::{
     api::{events::Reason, karpenter::NodeClaim},
@@ -16,7 +16,7 @@ use crate::{
 
 /// Goes on with a fallback, whatever its claim's state and whatever policies say since. By the mirror its completion is
 /// told from a force-expiry, so it is asserted again wherever somebody took it away.
-pub fn resume(scene: &Scene<'_>, assessment: Assessment, name: &str) -> Result<Step, Missing> {
+pub fn resume(scene: &Scene<'_>, assessment: Box<Assessment>, name: &str) -> Result<Step, Missing> {
     let Some(claim) = scene.claim(name) else { return decide::gone(scene, assessment, name) };
     let mut step = if claim.metadata.is_deleting() {
         drain(scene, assessment, claim)?
@@ -43,5 +43,5 @@ pub fn delete_claim(scene: &Scene<'_>, claim: &NodeClaim) -> Planned {
     let meta = &claim.metadata;
     let message = format!("The deletion of NodeClaim {} is refused", meta.name);
     let notice = Notice::new(Reason::DeleteRefused, scene.regarding(), scene.name(), message);
-    Planned::new(Effect::DeleteClaim { claim: meta.name.clone(), uid: meta.uid.clone() }).gone_is_fine().refused(Some(notice), Vec::new())
+    Planned::new(Effect::DeleteClaim { claim: meta.name.clone(), uid: meta.uid.clone() }).gone_is_fine().refused(OnRefused::tell(notice))
 }

@@ -5,6 +5,7 @@ use crate::{
     api::{
         karpenter::NodeClaim,
         keys,
+        shared::Shared,
         time::{Time, format_duration, to_annotation},
     },
     policy::{Policy, resolve::Governance},
@@ -12,7 +13,7 @@ use crate::{
 };
 
 /// The closed gates of a pool.
-pub fn closed(scene: &Scene<'_>, policy: &Policy, findings: &[Finding]) -> Vec<Gate> {
+pub fn closed(scene: &Scene<'_>, policy: &Policy, findings: &[Shared<Finding>]) -> Vec<Gate> {
     let mut gates = Vec::new();
     gates.extend(governance(scene, policy));
     gates.extend(findings.iter().filter(|finding| finding.code.level() == Level::Fatal).map(|finding| {

@@ -12,7 +12,7 @@ use super::{
 use crate::api::{events::Reason, karpenter::NodeClaim, keys};
 
 /// The step of an anchored pool that no policy matches any more.
-pub fn lost(scene: &Scene<'_>, assessment: Assessment, name: &str) -> Step {
+pub fn lost(scene: &Scene<'_>, assessment: Box<Assessment>, name: &str) -> Step {
     let detail = format!("no RotationPolicy matches this pool any more: the rotation of NodeClaim {name} is rolled back");
     let mut step = Step::of(assessment, Action { code: "governance-lost", detail: detail.clone() });
     step.effects = scene.cleanup(name);

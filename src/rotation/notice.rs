@@ -1,8 +1,11 @@
 //! What a step tells people: an Event, and the log line with it.
 
-use crate::api::{
-    events::{Kind, Lasting, Reason},
-    meta::Meta,
+use crate::{
+    api::{
+        events::{Kind, Lasting, Reason},
+        meta::Meta,
+    },
+    schedule::findings::Finding,
 };
 
 /// The object that a notice is about.
@@ -52,6 +55,19 @@ impl Notice {
     pub fn new(reason: Reason, regarding: Regarding, pool: &str, message: String) -> Self {
         let about = reason.about();
         Self { regarding, pool: pool.into(), reason: about.name, kind: about.kind, lasting: about.lasting, subject: String::new(), message }
+    }
+
+    /// That a policy is wrong on this pool.
+    pub fn of_finding(finding: &Finding, pool: &Meta) -> Self {
+        Self {
+            regarding: Regarding::pool(pool),
+            pool: pool.name.clone(),
+            reason: finding.code.name(),
+            kind: Kind::Warning,
+            lasting: Lasting::Condition,
+            subject: String::new(),
+            message: finding.message.clone(),
+        }
     }
 
     /// The same, about one subject.

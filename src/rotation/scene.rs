@@ -3,6 +3,7 @@
 use std::{
     cell::OnceCell,
     collections::{BTreeMap, BTreeSet},
+    ops::Deref,
 };
 
 use chrono::TimeDelta;
@@ -114,12 +115,12 @@ impl<'a> Scene<'a> {
 
     /// A claim of this pool.
     pub fn claim(&self, name: &str) -> Option<&'a NodeClaim> {
-        self.view.claims.get(name).filter(|claim| claim.pool() == Some(self.name()))
+        self.view.claims.get(name).map(Deref::deref).filter(|claim| claim.pool() == Some(self.name()))
     }
 
     /// The pool's claim that became this Node.
     pub fn claim_on(&self, node: &str) -> Option<&'a NodeClaim> {
-        surge::induced(self.view.claims.values(), self.name(), node)
+        surge::induced(self.view.claims.values().map(Deref::deref), self.name(), node)
     }
 
     /// The rules of the census under these settings.

@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use super::{
-    attempt::{self, Surge},
+    attempt::{self, Attempt, Surge},
     effect::{Effect, End},
     notice::Notice,
     rehearsal::{self, CANDIDATES, Rehearsed},
     scene::{Scene, restore},
     state::State,
-    step::{Action, Assessment, Gate, Planned, Say, Step},
+    step::{Action, Assessment, Gate, OnRefused, Planned, Say, Step},
 };
 use crate::{
     api::{
@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// The step of a governed pool without a rotation.
-pub fn start(scene: &Scene<'_>, policy: &Policy, mut assessment: Assessment) -> Result<Step, Missing> {
+pub fn start(scene: &Scene<'_>, policy: &Policy, mut assessment: Box<Assessment>) -> Result<Step, Missing> {
     if let Some(gate) = assessment.gates.first() {
         let detail = assessment.gates.iter().map(|gate| gate.detail.as_str()).collect::<Vec<_>>().join("; ");
         let action = Action { code: "gated", detail: format!("no start ({}): {detail}", gate.code) };
@@ -71,7 +71,7 @@ fn writable(scene: &Scene<'_>, policy: &Policy, assessment: &mut Assessment) -> 
 fn start_of(
     scene: &Scene<'_>,
     policy: &Policy,
-    assessment: Assessment,
+    assessment: Box<Assessment>,
     claim: &NodeClaim,
     candidate: &Candidate,
 ) -> Result<Result<Step, String>, Missing> {
@@ -96,17 +96,17 @@ fn start_of(
         Rehearsed::Refused(refusal) => refused(assessment, refusal),
         Rehearsed::Agreed(notices) => {
             let mut step = start_surge(scene, assessment, claim, candidate, surge);
-            step.conditions.extend(notices);
+            step.conditions.extend(notices.into_iter().map(Into::into));
             step
         }
     }))
 }
 
 /// The API server would refuse: nothing is touched, and the pool has not failed.
-fn refused(assessment: Assessment, refusal: Notice) -> Step {
+fn refused(assessment: Box<Assessment>, refusal: Notice) -> Step {
     let gate = Gate { code: "refused", detail: refusal.message.clone(), until: None };
     let mut step = Step::gated(assessment, gate);
-    step.conditions.push(refusal);
+    step.conditions.push(refusal.into());
     step
 }
 
@@ -130,28 +130,29 @@ fn failed_at(claim: &NodeClaim) -> Option<Time> {
     (State::of(&claim.metadata) == State::Failed).then(|| claim.metadata.stamp(keys::FAILED_AT).time()).flatten()
 }
 
-fn start_surge(scene: &Scene<'_>, assessment: Assessment, claim: &NodeClaim, candidate: Candidate, surge: Surge) -> Step {
+fn start_surge(scene: &Scene<'_>, assessment: Box<Assessment>, claim: &NodeClaim, candidate: Candidate, surge: Surge) -> Step {
     let name = &candidate.claim;
     let why = why(scene.now, &candidate);
     let anchor = Effect::Anchor { pool: scene.name().into(), claim: name.clone(), at: scene.now, failed_at: failed_at(claim) };
     let say = Say::Started { pool: scene.regarding(), why: why.clone() };
     let mut step = Step::of(assessment, Action { code: "start", detail: format!("starts the rotation of {why}") });
-    step.effects.push(Planned::new(anchor).say(say).refused(Some(unanchorable(scene, name)), Vec::new()));
-    step.effects.extend(attempt::begin(scene, claim, &[State::None, State::Failed]));
-    step.effects.extend(attempt::hold_node(scene, claim));
-    step.effects.push(attempt::create_placeholder(scene, claim, &surge));
-    step.conditions.extend(surge.notices);
+    step.effects.push(Planned::new(anchor).say(say).refused(OnRefused::tell(unanchorable(scene, name))));
+    let attempt = Attempt::new(scene, claim);
+    step.effects.push(attempt.begin(&[State::None, State::Failed]));
+    step.effects.extend(attempt.hold_node());
+    step.effects.push(attempt.create_placeholder(&surge));
+    step.conditions.extend(surge.notices.into_iter().map(Into::into));
     step.starts = Some(candidate);
     step
 }
 
 /// Anchor, mode, mirror and total in one write (§7), then the deletion on the voluntary path.
-fn start_fallback(scene: &Scene<'_>, assessment: Assessment, claim: &NodeClaim, candidate: Candidate, why: String) -> Step {
+fn start_fallback(scene: &Scene<'_>, assessment: Box<Assessment>, claim: &NodeClaim, candidate: Candidate, why: String) -> Step {
     let (pool, name) = (scene.name().to_owned(), claim.metadata.name.clone());
     let anchor = Effect::StartFallback { pool, claim: name.clone(), at: scene.now, failed_at: failed_at(claim) };
     let mut step = Step::of(assessment, Action { code: "forceful-fallback", detail: format!("deletes {why}") });
     let refusal = unanchorable(scene, &claim.metadata.name);
-    step.effects.push(Planned::new(anchor).say(Say::Fallback { pool: scene.regarding(), why }).refused(Some(refusal), Vec::new()));
+    step.effects.push(Planned::new(anchor).say(Say::Fallback { pool: scene.regarding(), why }).refused(OnRefused::tell(refusal)));
     step.effects.extend(super::fallback::delete(scene, claim));
     step.starts = Some(candidate);
     step
@@ -164,12 +165,12 @@ fn unanchorable(scene: &Scene<'_>, claim: &str) -> Notice {
     Notice::new(Reason::SurgeRefused, scene.regarding(), scene.name(), message)
 }
 
-fn no_headroom(scene: &Scene<'_>, assessment: Assessment, claim: &NodeClaim, shortfall: &str) -> Step {
+fn no_headroom(scene: &Scene<'_>, assessment: Box<Assessment>, claim: &NodeClaim, shortfall: &str) -> Step {
     let detail = format!("the surge for {} does not fit spec.limits: {shortfall}", claim.metadata.name);
     let message = format!("No rotation starts: {detail}. Raise the limits of NodePool {} by at least one node.", scene.name());
     let wake_at = wake(&assessment);
     let mut step = Step { wake_at, ..Step::gated(assessment, Gate { code: "headroom", detail, until: None }) };
-    step.conditions.push(Notice::new(Reason::InsufficientHeadroom, scene.regarding(), scene.name(), message));
+    step.conditions.push(Notice::new(Reason::InsufficientHeadroom, scene.regarding(), scene.name(), message).into());
     step
 }
 
@@ -185,8 +186,11 @@ pub fn give_up(scene: &Scene<'_>, claim: &NodeClaim) -> Vec<Planned> {
     undo
 }
 
+/// How many writes release the anchor, the last of [`give_up`].
+pub const RELEASE: usize = 2;
+
 /// Releases the anchor of an attempt that was refused, and says so: its start has been announced.
-pub fn release_refused(scene: &Scene<'_>, claim: &NodeClaim) -> [Planned; 2] {
+fn release_refused(scene: &Scene<'_>, claim: &NodeClaim) -> [Planned; RELEASE] {
     let name = &claim.metadata.name;
     let message = format!("The rotation of NodeClaim {name} is given up: the API server refused one of its writes.");
     let notice = Notice::new(Reason::RotationReleased, scene.regarding(), scene.name(), message);

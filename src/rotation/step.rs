@@ -9,7 +9,7 @@ use super::{
     totals::Totals,
 };
 use crate::{
-    api::time::Time,
+    api::{shared::Shared, time::Time},
     candidates::{Bucket, Candidate},
     schedule::{derive::Derivation, findings::Finding, window::Occurrence},
 };
@@ -18,7 +18,7 @@ use crate::{
 #[derive(Debug, Clone, PartialEq)]
 pub struct Step {
     /// What was seen.
-    pub assessment: Assessment,
+    pub assessment: Box<Assessment>,
     /// What is done, in a word and a sentence.
     pub action: Action,
     /// Bookkeeping beside the rotation: each write on its own, before the others.
@@ -28,7 +28,7 @@ pub struct Step {
     /// The candidate, where the step starts a rotation.
     pub starts: Option<Candidate>,
     /// Conditions to tell, whatever lands.
-    pub conditions: Vec<Notice>,
+    pub conditions: Vec<Shared<Notice>>,
     /// Nothing changes before this moment unless the cluster does; `None` for never.
     pub wake_at: Option<Time>,
     /// Why the pool counts as failed in this pass although its effects may land; such as an object that can't be read.
@@ -50,11 +50,11 @@ pub struct Planned {
     /// The write.
     pub effect: Effect,
     /// Told when it lands, and only then.
-    pub say: Option<Say>,
+    pub say: Option<Box<Say>>,
     /// After `Gone`: go on, or leave the rest for the next pass.
     pub on_gone: Next,
-    /// After `Refused`.
-    pub on_refused: OnRefused,
+    /// After `Refused`: `None` where nothing more is told, and the rest is left. The writes of one attempt have theirs in common.
+    pub on_refused: Option<Shared<OnRefused>>,
 }
 
 /// What follows.
@@ -71,8 +71,22 @@ pub enum Next {
 pub struct OnRefused {
     /// The condition that is told, with the server's words added.
     pub tell: Option<Notice>,
+    /// What undoes all that the step does, the latest first.
+    pub undo: Shared<Vec<Planned>>,
+    /// Where in it that begins which stands by then.
+    pub from: usize,
+}
+
+impl OnRefused {
+    /// Tells this, and leaves the rest.
+    pub fn tell(notice: Notice) -> Self {
+        Self { tell: Some(notice), undo: Shared::default(), from: 0 }
+    }
+
     /// What is done instead of the rest.
-    pub instead: Vec<Planned>,
+    pub fn instead(&self) -> &[Planned] {
+        self.undo.get(self.from..).unwrap_or_default()
+    }
 }
 
 /// What is told of a transition that landed; the words are computed from what it found and left.
@@ -152,7 +166,7 @@ pub struct Assessment {
     /// The derivation for the pool's template.
     pub derivation: Option<Derivation>,
     /// Findings on the pool.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<Shared<Finding>>,
     /// Closed gates: why no rotation may start.
     pub gates: Vec<Gate>,
     /// The occurrence that is open now.
@@ -225,7 +239,7 @@ impl Assessment {
 
 impl Step {
     /// A step that does nothing yet.
-    pub fn of(assessment: Assessment, action: Action) -> Self {
+    pub fn of(assessment: Box<Assessment>, action: Action) -> Self {
         Self {
             assessment,
             action,
@@ -239,14 +253,14 @@ impl Step {
     }
 
     /// A step that can't be decided; the pool counts as failed in this pass.
-    pub fn failed(assessment: Assessment, error: String) -> Self {
+    pub fn failed(assessment: Box<Assessment>, error: String) -> Self {
         let mut step = Self::of(assessment, Action { code: "hold", detail: error.clone() });
         step.error = Some(error);
         step
     }
 
     /// The step of a pool that starts nothing, for one more reason.
-    pub fn gated(mut assessment: Assessment, gate: Gate) -> Self {
+    pub fn gated(mut assessment: Box<Assessment>, gate: Gate) -> Self {
         let action = Action { code: "gated", detail: format!("no start ({}): {}", gate.code, gate.detail) };
         assessment.gates.push(gate);
         Self::of(assessment, action)
@@ -265,12 +279,12 @@ impl Step {
 impl Planned {
     /// An effect after which only `Landed` and `Already` go on.
     pub fn new(effect: Effect) -> Self {
-        Self { effect, say: None, on_gone: Next::Stop, on_refused: OnRefused { tell: None, instead: Vec::new() } }
+        Self { effect, say: None, on_gone: Next::Stop, on_refused: None }
     }
 
     /// Tells this when it lands.
     pub fn say(mut self, say: Say) -> Self {
-        self.say = Some(say);
+        self.say = Some(say.into());
         self
     }
 
@@ -281,8 +295,8 @@ impl Planned {
     }
 
     /// What to do when it is refused.
-    pub fn refused(mut self, tell: Option<Notice>, instead: Vec<Planned>) -> Self {
-        self.on_refused = OnRefused { tell, instead };
+    pub fn refused(mut self, on_refused: impl Into<Shared<OnRefused>>) -> Self {
+        self.on_refused = Some(on_refused.into());
         self
     }
 

@@ -1,7 +1,7 @@
 //! The sweep (§5.3): every pass is a start, so every pass first cleans up what no anchor refers to. Each item stands
 //! alone: one that fails is logged, and the next pass finds it again.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, ops::Deref};
 
 use super::{
     effect::{Effect, Owner, is_marked},
@@ -69,7 +69,7 @@ fn nodes(view: &View, noted: &[&Node], anchored: &BTreeSet<String>, effects: &mu
     // The label finds our marks; where somebody removed it, the metadata that was read for a step still shows them.
     let stripped = noted.iter().copied().filter(|node| !view.marked.contains_key(&node.metadata.name));
     // Few Nodes are marked, and whose the others are would be looked up among all claims.
-    for node in view.marked.values().chain(stripped).filter(|node| is_marked(&node.metadata)) {
+    for node in view.marked.values().map(Deref::deref).chain(stripped).filter(|node| is_marked(&node.metadata)) {
         let name = &node.metadata.name;
         let own = || view.claims.values().find(|claim| claim.node() == Some(name)).map(|claim| claim.metadata.name.as_str());
         let owner = node.metadata.annotation(keys::SURGE_FOR).or_else(own);

@@ -56,10 +56,12 @@ impl Histogram {
 impl Totals {
     /// Reads them from a NodePool; `Err` where they can't be read: they then restart at zero.
     pub fn of(pool: &Meta) -> Result<Self, String> {
-        match pool.annotation(keys::TOTALS) {
-            None => Ok(Self::default()),
-            Some(text) => serde_json::from_str(text).map_err(|error| error.to_string()),
-        }
+        pool.annotation(keys::TOTALS).map_or(Ok(Self::default()), Self::read)
+    }
+
+    /// Reads them as they stand in the annotation; `Err` where they can't be read.
+    pub fn read(text: &str) -> Result<Self, String> {
+        serde_json::from_str(text).map_err(|error| error.to_string())
     }
 
     /// As they stand in the annotation.

@@ -100,6 +100,11 @@ impl Schedule {
         [leaving, coming].into_iter().flatten().fold(later(now, BEHIND), Time::min)
     }
 
+    /// Whether every lifetime has the same derivation under both, but for blackouts.
+    pub fn derives_as(&self, other: &Self) -> bool {
+        (self.always_open, self.period, self.shortest) == (other.always_open, other.period, other.shortest)
+    }
+
     /// The occurrence that contains `now`, exactly. `None` also where `now` lies beyond what this schedule covers.
     pub fn open_at(&self, now: Time) -> Option<Occurrence> {
         let after = self.occurrences.partition_point(|occurrence| occurrence.start <= now);

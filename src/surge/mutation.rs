@@ -27,8 +27,8 @@ pub fn mutated(sent_pod: &Pod, returned_pod: &Pod) -> Option<String> {
 fn placed(sent: &Pod, returned: &Pod) -> Vec<String> {
     let selector = |pod: &Pod| pod.spec.as_ref().and_then(|spec| spec.node_selector.clone()).unwrap_or_default();
     let class = |pod: &Pod| pod.spec.as_ref().and_then(|spec| spec.priority_class_name.clone()).unwrap_or_default();
-    let known = selector(sent);
-    let added = selector(returned).into_iter().filter(|(key, value)| known.get(key) != Some(value));
+    let (known, returned_with) = (selector(sent), selector(returned));
+    let added = returned_with.iter().filter(|(key, value)| known.get(*key) != Some(value));
     let mut changed: Vec<String> = added.map(|(key, value)| format!("nodeSelector {key}={value} added")).collect();
     if class(sent) != class(returned) {
         changed.push(format!("priorityClassName: {:?} sent, {:?} returned", class(sent), class(returned)));

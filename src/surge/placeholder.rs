@@ -85,9 +85,9 @@ pub fn placeholder(settings: &PlaceholderSettings, pool: &NodePool, claim: &str,
     };
     let secrets = settings.pull_secrets.iter().map(|name| LocalObjectReference { name: name.clone() }).collect::<Vec<_>>();
     let spec = PodSpec {
-        affinity: Some(Affinity { node_affinity: Some(node_affinity) }),
+        affinity: Some(Affinity { node_affinity: Some(node_affinity) }.into()),
         automount_service_account_token: Some(false),
-        containers: vec![container(settings, request)],
+        containers: vec![container(settings, request)].into(),
         enable_service_links: Some(false),
         image_pull_secrets: Some(secrets).filter(|secrets| !secrets.is_empty()),
         priority_class_name: Some(keys::SURGE_PRIORITY_CLASS.into()),

@@ -1,6 +1,6 @@
 //! How much room the Pods of a node need somewhere else (§6): the sum of what the scheduler counts for each.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt};
 
 use k8s_openapi::{
     api::core::v1::{NodeSelectorRequirement, NodeSelectorTerm},
@@ -94,10 +94,10 @@ pub fn effective_requests(pod: &Pod) -> Result<Resources, UnreadableQuantity> {
     }
     running.raise_to(&peak);
     if let Some(resources) = &spec.resources {
-        let whole = reader.list("spec.resources.requests", resources.requests.as_ref())?;
+        let whole = reader.list(format_args!("spec.resources.requests"), resources.requests.as_ref())?;
         running.0.extend(whole.0.into_iter().filter(|(resource, _)| counts_for_whole_pod(resource)));
     }
-    running.add(&reader.list("spec.overhead", spec.overhead.as_ref())?);
+    running.add(&reader.list(format_args!("spec.overhead"), spec.overhead.as_ref())?);
     Ok(running)
 }
 
@@ -111,9 +111,9 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn list(&self, path: &str, list: Option<&BTreeMap<String, ApiQuantity>>) -> Result<Resources, UnreadableQuantity> {
+    fn list(&self, path: fmt::Arguments<'_>, list: Option<&BTreeMap<String, ApiQuantity>>) -> Result<Resources, UnreadableQuantity> {
         let Some(list) = list else { return Ok(Resources::default()) };
-        let at = |unreadable| UnreadableQuantity::at(format!("Pod {}", pod_name(self.pod)), path, unreadable);
+        let at = |unreadable| UnreadableQuantity::at(format!("Pod {}", pod_name(self.pod)), &path.to_string(), unreadable);
         let resources = Resources::from_api(list).map_err(at)?;
         // One below 0 would take room away that other Pods need.
         match resources.0.iter().find(|(_, quantity)| **quantity < Quantity::ZERO) {
@@ -129,12 +129,12 @@ impl Reader<'_> {
     /// and what it has, as after a resize in place. A resize that the node can't do asks for nothing more.
     fn container(&self, path: &str, index: usize, container: &Container, resizable: bool) -> Result<Resources, UnreadableQuantity> {
         let requests = container.resources.as_ref().and_then(|resources| resources.requests.as_ref());
-        let asked = self.list(&format!("{path}[{index}].resources.requests"), requests)?;
+        let asked = self.list(format_args!("{path}[{index}].resources.requests"), requests)?;
         let Some((path, status)) = self.status_of(&container.name).filter(|_| resizable) else { return Ok(asked) };
         let Some(resources) = &status.resources else { return Ok(asked) };
         let mut counted = if self.resize_is_infeasible() { Resources::default() } else { asked };
-        counted.raise_to(&self.list(&format!("{path}.resources.requests"), resources.requests.as_ref())?);
-        counted.raise_to(&self.list(&format!("{path}.allocatedResources"), status.allocated_resources.as_ref())?);
+        counted.raise_to(&self.list(format_args!("{path}.resources.requests"), resources.requests.as_ref())?);
+        counted.raise_to(&self.list(format_args!("{path}.allocatedResources"), status.allocated_resources.as_ref())?);
         Ok(counted)
     }
 

@@ -23,7 +23,7 @@ impl PoolWorld {
     pub fn fresh(&self, target: &Target) -> Option<Fresh> {
         match target.kind {
             // The View has only those that are marked, and of them the metadata.
-            Kind::Node => self.nodes.get(&target.name).map(|node| Fresh::Node(Box::new(node.clone()))),
+            Kind::Node => self.nodes.get(&target.name).map(|node| Fresh::Node(node.clone())),
             Kind::NodePool | Kind::NodeClaim | Kind::Pod => self.view.copy_of(target).flatten(),
         }
     }
@@ -36,7 +36,12 @@ impl PoolWorld {
             Verdict::Already => return Outcome::Already,
             Verdict::NotMine(why) => return Outcome::Raced(why),
             Verdict::Gone => return Outcome::Gone,
-            Verdict::Patch(patch) => self.patch(&target, &patch),
+            Verdict::Patch(patch) => {
+                // A copy that nobody holds any more is changed in place; what stood there counts for a release alone.
+                let before = before.and_then(Fresh::pool).filter(|_| matches!(effect, Effect::Release { .. }));
+                self.patch(&target, patch);
+                return Outcome::Landed { before, after: self.fresh(&target) };
+            }
             Verdict::Create(pod) => match self.admitted(&pod) {
                 Ok(changed) => self.add_placeholder(changed.map_or(pod, Into::into)),
                 Err((status, words)) => return Outcome::Refused { status, words },
@@ -44,7 +49,7 @@ impl PoolWorld {
             Verdict::Delete { .. } => self.remove(&target),
         }
         self.note_effect(effect);
-        Outcome::Landed { before, after: self.fresh(&target) }
+        Outcome::Landed { before: None, after: self.fresh(&target) }
     }
 
     /// What is worth a line in the history.
@@ -56,7 +61,7 @@ impl PoolWorld {
     }
 
     /// Stores a merge patch.
-    pub(super) fn patch(&mut self, target: &Target, patch: &Patch) {
+    pub(super) fn patch(&mut self, target: &Target, patch: Patch) {
         let version = self.next().to_string();
         let name = target.name.as_str();
         match target.kind {
@@ -74,8 +79,8 @@ impl PoolWorld {
                 }
             }
             Kind::Node => self.with_node(name, |node| {
-                patch.merge(&mut node.metadata);
                 patch.merge_spec(&mut node.spec);
+                patch.merge(&mut node.metadata);
             }),
             // No effect patches a Pod.
             Kind::Pod => {}

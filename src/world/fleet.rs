@@ -5,13 +5,13 @@ use std::ops::RangeInclusive;
 use chrono::TimeDelta;
 
 use super::size::Size;
-use crate::api::{karpenter::NodePool, time::Time};
+use crate::api::{karpenter::NodePool, shared::Shared, time::Time};
 
 /// One NodePool with all that is in it. Pools share nothing but the policies, so each is a small world of its own.
 #[derive(Debug, Clone)]
 pub struct PoolSpec {
     /// The object.
-    pub pool: NodePool,
+    pub pool: Shared<NodePool>,
     /// The instances that Karpenter may launch for it, smallest first.
     pub instances: Vec<Size>,
     /// Its zones; never empty.

@@ -110,40 +110,70 @@ impl Hosts {
 
     pub fn insert(&mut self, id: u32, host: Host) {
         self.remove(id);
-        self.count(id, &host);
+        self.count(id, Counted::of(&host));
         self.by_id.insert(id, host);
     }
 
     pub fn remove(&mut self, id: u32) -> Option<Host> {
         let host = self.by_id.remove(&id)?;
-        self.discount(id, &host);
+        self.discount(id, Counted::of(&host));
         Some(host)
     }
 
     /// Changes a host; `None` where there is none.
     pub fn change<T>(&mut self, id: u32, change: impl FnOnce(&mut Host) -> T) -> Option<T> {
-        let mut host = self.remove(id)?;
-        let changed = change(&mut host);
-        self.insert(id, host);
+        let host = self.by_id.get_mut(&id)?;
+        let before = Counted::of(host);
+        let changed = change(host);
+        let after = Counted::of(host);
+        if before != after {
+            self.discount(id, before);
+            self.count(id, after);
+        }
         Some(changed)
     }
 
-    fn count(&mut self, id: u32, host: &Host) {
+    /// Brings a host to a stage; nothing that is kept at hand depends on it.
+    pub fn advance(&mut self, id: u32, stage: Stage) -> Option<&Host> {
+        let host = self.by_id.get_mut(&id)?;
+        host.stage = stage;
+        Some(host)
+    }
+
+    fn count(&mut self, id: u32, host: Counted) {
         self.sums.0 += host.capacity;
-        if host.deleting.is_some() {
+        if host.leaving {
             self.sums.1 += host.capacity;
             self.leaving.insert(id);
         }
-        if host.is_open() {
-            self.open.insert((host.free().cpu, Reverse(id)));
+        if let Some(cpu) = host.free {
+            self.open.insert((cpu, Reverse(id)));
         }
     }
 
-    fn discount(&mut self, id: u32, host: &Host) {
+    fn discount(&mut self, id: u32, host: Counted) {
         self.sums.0 -= host.capacity;
-        if self.leaving.remove(&id) {
+        if host.leaving {
             self.sums.1 -= host.capacity;
+            self.leaving.remove(&id);
         }
-        self.open.remove(&(host.free().cpu, Reverse(id)));
+        if let Some(cpu) = host.free {
+            self.open.remove(&(cpu, Reverse(id)));
+        }
+    }
+}
+
+/// What is kept at hand of a host.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Counted {
+    capacity: Size,
+    leaving: bool,
+    /// The cpu that is left on one that is open.
+    free: Option<i64>,
+}
+
+impl Counted {
+    fn of(host: &Host) -> Self {
+        Self { capacity: host.capacity, leaving: host.deleting.is_some(), free: host.is_open().then(|| host.free().cpu) }
     }
 }

@@ -19,7 +19,7 @@ use crate::api::{
     keys,
     meta::Meta,
     shared::Shared,
-    time::later,
+    time::{Time, later},
 };
 
 /// What the system keeps of an instance: a fifteenth of its memory and 80 thousandths of a cpu.
@@ -43,6 +43,20 @@ const DRAIN: i64 = 5;
 const EVICTIONS: [i64; 5] = [1, 1, 1, 3, 7];
 const EVICTION: i64 = 10;
 
+/// A NodeClaim's conditions, each with the stage from which on it holds.
+const STAGES: [(&str, Stage); 4] =
+    [("Launched", Stage::Launched), ("Registered", Stage::Registered), ("Initialized", Stage::Ready), ("Ready", Stage::Ready)];
+
+/// Sets one condition of a list.
+fn set(conditions: &mut Vec<Condition>, kind: &str, status: &str, since: Option<Time>) {
+    match conditions.iter_mut().find(|condition| condition.kind == kind) {
+        Some(condition) => (condition.status, condition.last_transition_time) = (status.into(), since),
+        None => {
+            conditions.push(Condition { kind: kind.into(), status: status.into(), last_transition_time: since, ..Condition::default() });
+        }
+    }
+}
+
 /// A node that Karpenter is about to launch.
 struct Planned {
     sum: Size,
@@ -64,7 +78,7 @@ impl PoolWorld {
         node: String,
         capacity: Size,
         zone: usize,
-        lived: Option<(crate::api::time::Time, Option<String>, Option<String>)>,
+        lived: Option<(Time, Option<String>, Option<String>)>,
     ) -> u32 {
         let id = u32::try_from(self.next()).unwrap_or(u32::MAX);
         let template = &self.spec.pool.spec.template;
@@ -93,7 +107,7 @@ impl PoolWorld {
             self.at(deadline, Due::Expire(id));
         }
         self.memory.changed(&claim);
-        self.view.claims.insert(claim.clone(), object);
+        self.view.claims.insert(claim.clone(), object.into());
         self.host_of.insert(claim.clone(), id);
         self.host_of.insert(node.clone(), id);
         let room = allocatable(capacity) - self.spec.daemons;
@@ -122,48 +136,40 @@ impl PoolWorld {
 
     /// Brings the claim, its Node and the model to this stage.
     fn stage(&mut self, id: u32, stage: Stage) {
-        let changed = self.hosts.change(id, |host| {
-            host.stage = stage;
-            host.clone()
-        });
-        let Some(host) = changed else { return };
+        let Some(host) = self.hosts.advance(id, stage) else { return };
+        let (claim, node, labels) = (host.claim.clone(), host.node.clone(), host.labels.clone());
+        let capacity = host.capacity;
         let serial = self.next();
         let now = self.now;
-        let condition = |kind: &str, holds: bool| Condition {
-            kind: kind.into(),
-            status: if holds { "True" } else { "Unknown" }.into(),
-            last_transition_time: Some(now),
-            ..Condition::default()
-        };
-        let kinds =
-            [("Launched", Stage::Launched), ("Registered", Stage::Registered), ("Initialized", Stage::Ready), ("Ready", Stage::Ready)];
-        let usable = allocatable(host.capacity);
-        self.memory.changed(&host.claim);
-        if let Some(claim) = self.view.claims.get_mut(&host.claim) {
-            claim.status.conditions = kinds.iter().map(|(kind, from)| condition(kind, stage >= *from)).collect();
-            claim.status.node_name = (stage >= Stage::Registered).then(|| host.node.clone());
-            if claim.status.capacity.is_empty() {
-                claim.status.capacity = host.capacity.raw().into();
-                claim.status.allocatable = usable.raw().into();
+        let (whole, usable) = (self.lists.of(capacity), self.lists.of(allocatable(capacity)));
+        self.memory.changed(&claim);
+        if let Some(claim) = self.view.claims.get_mut(&claim) {
+            let status = &mut *claim.status;
+            for (kind, from) in STAGES {
+                set(&mut status.conditions, kind, if stage >= from { "True" } else { "Unknown" }, Some(now));
+            }
+            status.node_name = (stage >= Stage::Registered).then(|| node.clone());
+            if status.capacity.is_empty() {
+                (status.capacity, status.allocatable) = (whole, usable.clone());
             }
             claim.metadata.resource_version = serial.to_string();
         }
         if stage >= Stage::Registered {
             let nodes = Arc::make_mut(&mut self.nodes);
-            let node = nodes.entry(host.node.clone()).or_insert_with(|| Node {
-                metadata: Meta {
-                    name: host.node.clone(),
+            let node = nodes.entry(node).or_insert_with_key(|name| {
+                let metadata = Meta {
+                    name: name.clone(),
                     uid: format!("{}-node-{id}", self.name),
                     creation_timestamp: Some(now),
-                    labels: host.labels.clone(),
+                    labels,
                     annotations: self.spec.pool.spec.template.metadata.annotations.clone(),
                     ..Meta::default()
-                },
-                spec: ObjectSpec { unschedulable: false, taints: self.spec.pool.spec.template.spec.taints.clone() },
-                status: NodeStatus { allocatable: usable.raw(), conditions: Vec::new() }.into(),
+                };
+                let spec = ObjectSpec { unschedulable: false, taints: self.spec.pool.spec.template.spec.taints.clone() };
+                Node { metadata, spec, status: NodeStatus { allocatable: usable, conditions: Vec::new() }.into() }.into()
             });
             let ready = if stage == Stage::Ready { "True" } else { "False" };
-            node.status.conditions = vec![Condition { kind: "Ready".into(), status: ready.into(), ..Condition::default() }];
+            set(&mut node.status.conditions, "Ready", ready, None);
             node.metadata.resource_version = serial.to_string();
         }
         self.look_for_room();
@@ -193,11 +199,12 @@ impl PoolWorld {
         for id in wanted {
             let Some(pod) = self.pods.get(&id).filter(|pod| pod.tolerates) else { continue };
             let volume = self.zone_of(pod);
-            let fitting = self.hosts.iter().find(|(id, host)| {
+            let fitting = self.hosts.open(pod.request.cpu).filter(|(id, host)| {
                 let room = || host.free() - taken.get(id).copied().unwrap_or_default();
-                host.is_open() && pod.request.fits(room()) && !pod.avoided.contains(&host.node) && may_run(pod, volume, host)
+                pod.request.fits(room()) && !pod.avoids(&host.node) && may_run(pod, volume, host)
             });
-            if let Some((host, _)) = fitting {
+            // The oldest.
+            if let Some(host) = fitting.map(|(host, _)| host).min() {
                 *taken.entry(host).or_default() += pod.request;
                 continue;
             }
@@ -224,7 +231,7 @@ impl PoolWorld {
 
     /// The zone that a Pod asks for.
     fn zone_by_term(&self, pod: &Pod) -> Option<usize> {
-        let term = pod.required.iter().find(|term| term.key == keys::ZONE_LABEL && term.operator == "In")?;
+        let term = pod.required().find(|term| term.key == keys::ZONE_LABEL && term.operator == "In")?;
         let zone = term.values.as_ref()?.first()?;
         self.spec.zones.iter().position(|known| known == zone)
     }
@@ -321,13 +328,13 @@ impl PoolWorld {
         let now = self.now;
         let changed = self.hosts.change(id, |host| {
             host.deleting = Some(now);
-            host.clone()
+            (host.claim.clone(), host.node.clone())
         });
-        let Some(host) = changed else { return };
+        let Some((name, node)) = changed else { return };
         let serial = self.next();
         let mut grace = None;
-        self.memory.changed(&host.claim);
-        if let Some(claim) = self.view.claims.get_mut(&host.claim) {
+        self.memory.changed(&name);
+        if let Some(claim) = self.view.claims.get_mut(&name) {
             claim.metadata.deletion_timestamp = Some(now);
             claim.metadata.resource_version = serial.to_string();
             grace = claim.spec.grace();
@@ -335,8 +342,8 @@ impl PoolWorld {
         if let Some(grace) = grace {
             self.at(later(now, (grace - FORCED_BEFORE).max(seconds(0))), Due::Force(id));
         }
-        self.with_node(&host.node, |node| node.metadata.deletion_timestamp = Some(now));
-        if host.pods.iter().any(|pod| self.is_rescheduled(*pod)) {
+        self.with_node(&node, |node| node.metadata.deletion_timestamp = Some(now));
+        if self.hosts.get(id).is_some_and(|host| host.pods.iter().any(|pod| self.is_rescheduled(*pod))) {
             self.ask_karpenter();
         }
         self.note_change();

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use super::pool::PoolWorld;
 use crate::{
-    api::karpenter::Node,
+    api::{karpenter::Node, shared::Shared},
     policy::Policy,
     rotation::effect::{Kind, Patch, Target},
 };
@@ -18,7 +18,7 @@ impl PoolWorld {
             Some(value) => patch.set(key.to_owned(), value),
             None => patch.clear(key.to_owned()),
         };
-        self.patch(&target, &patch);
+        self.patch(&target, patch);
     }
 
     /// Cordons or uncordons a Node.
@@ -133,7 +133,7 @@ impl PoolWorld {
     }
 
     /// The Nodes, by name.
-    pub fn nodes(&self) -> &BTreeMap<String, Node> {
+    pub fn nodes(&self) -> &BTreeMap<String, Shared<Node>> {
         &self.nodes
     }
 

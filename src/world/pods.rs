@@ -1,11 +1,14 @@
 //! Workloads and their Pods: they start, are evicted under their PodDisruptionBudgets, and come back.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashSet},
+    collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
 
-use k8s_openapi::api::{core::v1::NodeSelectorRequirement, policy::v1::PodDisruptionBudget};
+use k8s_openapi::api::{
+    core::v1::{NodeAffinity, NodeSelectorRequirement},
+    policy::v1::PodDisruptionBudget,
+};
 use serde_json::json;
 
 use super::{
@@ -17,7 +20,7 @@ use super::{
 use crate::{
     api::{
         json, keys,
-        pod::{Pod as Object, PodStatus},
+        pod::{Affinity, Pod as Object, PodStatus},
         shared::Shared,
         time::Time,
     },
@@ -76,12 +79,30 @@ pub(super) struct Pod {
     pub since: Option<Time>,
     /// What somebody wrote to its metadata.
     pub written: Option<Box<Written>>,
-    /// What its Node's labels must be.
-    pub required: Vec<NodeSelectorRequirement>,
+    /// What its Node must be, and rather be.
+    pub affinity: Option<Shared<Affinity>>,
     /// Whether it tolerates the taints of the pool's Nodes.
     pub tolerates: bool,
-    /// Hosts that it would rather not have.
-    pub avoided: HashSet<String>,
+}
+
+impl Pod {
+    fn node_affinity(&self) -> Option<&NodeAffinity> {
+        self.affinity.as_ref()?.node_affinity.as_ref()
+    }
+
+    /// What its Node's labels must be.
+    pub fn required(&self) -> impl Iterator<Item = &NodeSelectorRequirement> {
+        let required = self.node_affinity().and_then(|affinity| affinity.required_during_scheduling_ignored_during_execution.as_ref());
+        required.into_iter().flat_map(|required| &required.node_selector_terms).flat_map(|term| term.match_expressions.iter().flatten())
+    }
+
+    /// Whether it would rather not have this host.
+    pub fn avoids(&self, hostname: &str) -> bool {
+        let preferred = self.node_affinity().and_then(|affinity| affinity.preferred_during_scheduling_ignored_during_execution.as_ref());
+        let terms = preferred.into_iter().flatten().flat_map(|term| term.preference.match_expressions.iter().flatten());
+        let mut hosts = terms.filter(|term| term.key == keys::HOSTNAME_LABEL && term.operator == "NotIn");
+        hosts.any(|term| term.values.iter().flatten().any(|host| host == hostname))
+    }
 }
 
 impl Workload {
@@ -164,9 +185,8 @@ impl PoolWorld {
             ordinal,
             since: None,
             written: None,
-            required: Vec::new(),
+            affinity: None,
             tolerates: true,
-            avoided: HashSet::new(),
         };
         let id = self.add_pod(pod);
         self.workloads[workload].pods.insert(id);
@@ -349,12 +369,6 @@ impl PoolWorld {
         object.metadata.uid = Some(format!("{}-pod-{serial}", self.name));
         object.metadata.resource_version = Some(serial.to_string());
         object.status = Some(status("Pending", None));
-        let affinity = object.spec.as_ref().and_then(|spec| spec.affinity.as_ref()?.node_affinity.clone()).unwrap_or_default();
-        let required = affinity.required_during_scheduling_ignored_during_execution.map(|required| required.node_selector_terms);
-        let required = required.unwrap_or_default().into_iter().flat_map(|term| term.match_expressions.unwrap_or_default());
-        let preferred = affinity.preferred_during_scheduling_ignored_during_execution.unwrap_or_default();
-        let avoided = preferred.into_iter().flat_map(|term| term.preference.match_expressions.unwrap_or_default());
-        let avoided = avoided.filter(|term| term.key == keys::HOSTNAME_LABEL && term.operator == "NotIn");
         let pod = Pod {
             owner: Owner::Placeholder(name.clone()),
             request: Size::requested_by(&object),
@@ -363,9 +377,8 @@ impl PoolWorld {
             ordinal: None,
             since: None,
             written: None,
-            required: required.collect(),
+            affinity: object.spec.as_ref().and_then(|spec| spec.affinity.clone()),
             tolerates: untolerated(&self.spec.pool.spec.template.spec.taints, Some(&object)).is_none(),
-            avoided: avoided.flat_map(|term| term.values.unwrap_or_default()).collect(),
         };
         self.view.placeholders.insert(name.clone(), object);
         let id = self.add_pod(pod);

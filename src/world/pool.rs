@@ -2,13 +2,14 @@
 
 use std::{
     cmp::Reverse,
-    collections::{BTreeMap, BinaryHeap, HashMap},
+    collections::{BTreeMap, BinaryHeap},
     ops::RangeInclusive,
     sync::Arc,
 };
 
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
+use rustc_hash::FxHashMap;
 use sha2::{Digest, Sha256};
 
 use super::{
@@ -16,6 +17,7 @@ use super::{
     history::{Event, Happening, Said},
     host::Hosts,
     pods::{Pod, Workload, agent},
+    size::{Lists, set},
 };
 use crate::{
     api::{
@@ -23,6 +25,7 @@ use crate::{
         keys,
         meta::Meta,
         pod::Pod as Object,
+        shared::Shared,
         time::{Time, later},
     },
     policy::Policy,
@@ -46,10 +49,12 @@ pub struct PoolWorld {
     pub said: BTreeMap<&'static str, Said>,
     /// Whether a pass could see something new since [`PoolWorld::take_changed`].
     changed: bool,
-    pub(super) nodes: Arc<BTreeMap<String, Node>>,
+    pub(super) nodes: Arc<BTreeMap<String, Shared<Node>>>,
     pub(super) hosts: Hosts,
-    pub(super) host_of: HashMap<String, u32>,
-    pub(super) pods: HashMap<u32, Pod>,
+    /// Sizes as lists of resources: hosts of one kind have one list.
+    pub(super) lists: Lists,
+    pub(super) host_of: FxHashMap<String, u32>,
+    pub(super) pods: FxHashMap<u32, Pod>,
     /// Pods of placeholders, by their names.
     pub(super) placeholders: BTreeMap<String, u32>,
     pub(super) pending: Vec<u32>,
@@ -63,6 +68,8 @@ pub struct PoolWorld {
     pub(super) unavailable_until: Option<Time>,
     /// What the passes' decisions have in common; told of every change of a claim or its Node.
     pub(super) memory: Memory,
+    /// When the last pass said that one could do something by time alone.
+    pub(super) foreseen: Option<Time>,
     pub(super) room_changed: bool,
     agenda: BinaryHeap<Reverse<(Time, u64, Due)>>,
     pub(super) rng: Pcg64Mcg,
@@ -114,8 +121,9 @@ impl PoolWorld {
             changed: true,
             nodes: Arc::default(),
             hosts: Hosts::default(),
-            host_of: HashMap::new(),
-            pods: HashMap::new(),
+            lists: Lists::default(),
+            host_of: FxHashMap::default(),
+            pods: FxHashMap::default(),
             placeholders: BTreeMap::new(),
             pending: Vec::new(),
             workloads: Vec::new(),
@@ -124,6 +132,7 @@ impl PoolWorld {
             provisioning: false,
             unavailable_until: None,
             memory: Memory::default(),
+            foreseen: None,
             room_changed: false,
             agenda: BinaryHeap::new(),
             rng: Pcg64Mcg::from_seed(bytes),
@@ -249,14 +258,14 @@ impl PoolWorld {
     /// Changes a Node, and what follows from its labels.
     pub(super) fn with_node(&mut self, name: &str, change: impl FnOnce(&mut Node)) {
         let serial = self.next();
+        // What is shared would be copied in being changed.
+        let marked = self.view.marked.remove_entry(name).map(|(name, _)| name);
         let nodes = Arc::make_mut(&mut self.nodes);
         let Some(node) = nodes.get_mut(name) else { return };
         change(node);
         node.metadata.resource_version = serial.to_string();
         if node.metadata.labels.contains_key(keys::MARKED) {
-            self.view.marked.insert(name.into(), Node { metadata: node.metadata.clone(), ..Node::default() });
-        } else {
-            self.view.marked.remove(name);
+            self.view.marked.insert(marked.unwrap_or_else(|| name.into()), node.clone());
         }
         if let Some(id) = self.host_of.get(name).copied() {
             self.hosts.change(id, |host| host.cordoned = node.spec.unschedulable);
@@ -274,8 +283,8 @@ impl PoolWorld {
         let (sum, count) = (self.hosts.capacity(), self.hosts.len());
         let serial = self.next();
         let Some(pool) = self.view.pools.get_mut(&self.name) else { return };
-        pool.status.resources = sum.raw();
-        pool.status.resources.insert("nodes".into(), serde_json::json!(count.to_string()));
+        sum.write(&mut pool.status.resources);
+        set(&mut pool.status.resources, "nodes", count.to_string());
         pool.metadata.resource_version = serial.to_string();
     }
 

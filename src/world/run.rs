@@ -79,19 +79,25 @@ pub fn run(world: &RefCell<PoolWorld>, passes: Option<&Passes>, until: Time) {
     };
     let begin = world.borrow().now;
     let mut wake = Some(begin);
+    let mut pass = Some(passes.next(begin, begin));
     loop {
-        let (now, due) = {
+        let (now, due, woken) = {
             let mut world = world.borrow_mut();
-            wake = woken(&mut world, wake);
-            (world.now, world.next_due())
+            let woken = woken(&mut world, wake);
+            (world.now, world.next_due(), woken)
         };
-        let pass = wake.map(|wake| passes.next(begin, wake.max(now)));
+        // The pass that was to come is still the next where nothing has changed on the way to it.
+        if woken != wake || pass.is_some_and(|pass| pass < now) {
+            wake = woken;
+            pass = wake.map(|wake| passes.next(begin, wake.max(now)));
+        }
         let Some(next) = [due, pass].into_iter().flatten().min().filter(|next| *next <= until) else { break };
         world.borrow_mut().advance(next);
         if pass == Some(next) {
             let by_time = pass_once(world, passes);
             let wrote = world.borrow_mut().take_changed();
             wake = passes.after(next, wrote, by_time);
+            pass = wake.map(|wake| passes.next(begin, wake.max(next)));
         }
     }
     world.borrow_mut().advance(until);
@@ -153,7 +159,9 @@ fn carry_out(world: &RefCell<PoolWorld>, decision: Decision) -> Option<Time> {
             world.hear(notice);
         }
     }
-    world.borrow_mut().schedule();
+    let mut world = world.borrow_mut();
+    world.schedule();
+    world.foreseen = wake;
     wake
 }
 
@@ -167,6 +175,12 @@ fn decided(world: &mut PoolWorld, passes: &Passes) -> Decision {
     let schedules = passes.calendar.at(&world.view, world.now);
     let mut facts = Facts { all_nodes: Some(Arc::clone(&world.nodes)), ..Facts::default() };
     world.answer(&Need::NodesOfPool(world.name.clone()), &mut facts);
+    // What time alone brings is a start, as a rule, and what that asks for is no secret.
+    if world.foreseen.is_some_and(|foreseen| foreseen <= world.now)
+        && let Some(candidate) = world.memory.first_candidate(&world.name)
+    {
+        world.answer(&Need::PodsOn(candidate.node.clone()), &mut facts);
+    }
     world.view.facts = facts;
     let mut memory = std::mem::take(&mut world.memory);
     let mut decision = None;

@@ -41,7 +41,7 @@ impl PoolWorld {
         let fitting = self.hosts.open(pod.request.cpu).filter(|(_, host)| is_room(host, pod, zone));
         let mut avoided = None;
         for (id, host) in fitting {
-            if !pod.avoided.contains(&host.node) {
+            if !pod.avoids(&host.node) {
                 return Some(id);
             }
             avoided = avoided.or(Some(id));
@@ -81,7 +81,7 @@ fn is_room(host: &Host, pod: &Pod, zone: Option<usize>) -> bool {
 
 /// Whether a Node's labels and taints are those that a Pod needs, and its zone that of the Pod's volume.
 pub(super) fn may_run(pod: &Pod, zone: Option<usize>, host: &Host) -> bool {
-    pod.tolerates && zone.is_none_or(|zone| zone == host.zone) && pod.required.iter().all(|required| holds(required, &host.labels))
+    pod.tolerates && zone.is_none_or(|zone| zone == host.zone) && pod.required().all(|required| holds(required, &host.labels))
 }
 
 fn holds(required: &NodeSelectorRequirement, labels: &Labels) -> bool {

@@ -2,10 +2,10 @@
 
 use std::ops::{Add, AddAssign, Sub, SubAssign};
 
-use serde_json::json;
+use serde_json::Value;
 
 use crate::{
-    api::{karpenter::RawResources, pod::Pod, quantity::Resources},
+    api::{karpenter::RawResources, pod::Pod, quantity::Resources, shared::Shared},
     surge::requests::effective_requests,
 };
 
@@ -38,12 +38,16 @@ impl Size {
 
     /// As a list of resources in an object.
     pub fn raw(self) -> RawResources {
-        let texts = [
-            ("cpu", json!(format!("{}m", self.cpu))),
-            ("memory", json!(format!("{}Mi", self.memory))),
-            ("pods", json!(self.pods.to_string())),
-        ];
-        texts.into_iter().map(|(resource, amount)| (resource.to_owned(), amount)).collect()
+        let mut list = RawResources::new();
+        self.write(&mut list);
+        list
+    }
+
+    /// Into such a list.
+    pub fn write(self, list: &mut RawResources) {
+        set(list, "cpu", format!("{}m", self.cpu));
+        set(list, "memory", format!("{}Mi", self.memory));
+        set(list, "pods", self.pods.to_string());
     }
 
     /// What a list of resources says; what it lacks or can't be read is 0.
@@ -61,6 +65,30 @@ impl Size {
     /// What a Pod requests.
     pub fn requested_by(pod: &Pod) -> Self {
         Self { pods: 1, ..effective_requests(pod).map(|resources| Self::of(&resources)).unwrap_or_default() }
+    }
+}
+
+/// Sets one resource of a list.
+pub(super) fn set(list: &mut RawResources, resource: &str, amount: String) {
+    match list.get_mut(resource) {
+        Some(known) => *known = Value::String(amount),
+        None => drop(list.insert(resource.to_owned(), Value::String(amount))),
+    }
+}
+
+/// Sizes as lists of resources in objects, each made once: a fleet has few.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Lists(Vec<(Size, Shared<RawResources>)>);
+
+impl Lists {
+    /// The list of a size.
+    pub fn of(&mut self, size: Size) -> Shared<RawResources> {
+        if let Some((_, list)) = self.0.iter().find(|(known, _)| *known == size) {
+            return list.clone();
+        }
+        let list: Shared<RawResources> = size.raw().into();
+        self.0.push((size, list.clone()));
+        list
     }
 }
 

@@ -87,7 +87,7 @@ fn an_image_that_cannot_be_pulled_is_told_with_node_image_and_reason() {
     let late = fleet.step("web", AFTER_READY_TIMEOUT);
     assert_eq!(late.action.code, "rollback");
     assert!(late.effects.iter().any(|planned| matches!(&planned.effect, Effect::ReapClaim { claim, .. } if claim == "web-2")));
-    let failed = late.effects.iter().find_map(|planned| match &planned.say {
+    let failed = late.effects.iter().find_map(|planned| match planned.say.as_deref() {
         Some(Say::Failed { why, .. }) => Some(why.clone()),
         _ => None,
     });

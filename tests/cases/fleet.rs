@@ -6,13 +6,13 @@ use noderotation::api::pod::Pod;
 use noderotation::{
     api::{
         karpenter::{Node, NodeClaim, NodePool},
+        shared::Shared,
         time::{Time, parse_annotation},
     },
     policy::read,
     rotation::{
         decide::{Decision, ROUNDS, decide, needs},
         effect::Effect,
-        notice::Notice,
         scene::Config,
         step::Step,
     },
@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 #[derive(Default, Clone)]
 pub struct Fleet {
     pub view: View,
-    nodes: BTreeMap<String, Node>,
+    nodes: BTreeMap<String, Shared<Node>>,
     pods: BTreeMap<String, Vec<Pod>>,
     /// What the scheduler and Karpenter say of a Pod, by its name.
     pub events: BTreeMap<String, Vec<String>>,
@@ -79,7 +79,7 @@ impl Fleet {
     /// With a NodePool.
     pub fn pool(mut self, pool: Value) -> Self {
         let pool: NodePool = serde_json::from_value(pool).unwrap();
-        self.view.pools.insert(pool.metadata.name.clone(), pool);
+        self.view.pools.insert(pool.metadata.name.clone(), pool.into());
         self
     }
 
@@ -99,8 +99,8 @@ impl Fleet {
             "karpenter.sh/capacity-type": "on-demand"}))}});
         let node: Node = serde_json::from_value(merged(base, node)).unwrap();
         self.pods.entry(node_name.clone()).or_default();
-        self.nodes.insert(node_name, node);
-        self.view.claims.insert(name.into(), claim);
+        self.nodes.insert(node_name, node.into());
+        self.view.claims.insert(name.into(), claim.into());
         self
     }
 
@@ -134,7 +134,7 @@ impl Fleet {
         let facts = &mut view.facts;
         match need {
             Need::NodesOfPool(pool) => {
-                let of_pool = |node: &&Node| node.metadata.label("karpenter.sh/nodepool") == Some(&pool);
+                let of_pool = |node: &&Shared<Node>| node.metadata.label("karpenter.sh/nodepool") == Some(&pool);
                 let nodes = self.nodes.values().filter(of_pool).map(|node| (node.metadata.name.clone(), node.clone()));
                 let nodes = Arc::new(nodes.collect());
                 facts.nodes_of_pool.insert(pool, nodes);
@@ -179,7 +179,7 @@ pub fn placeholder_settings() -> PlaceholderSettings {
 
 /// The conditions that a step tells, as `Reason: message`.
 pub fn told(step: &Step) -> Vec<String> {
-    step.conditions.iter().map(|Notice { reason, message, .. }| format!("{reason}: {message}")).collect()
+    step.conditions.iter().map(|notice| format!("{}: {}", notice.reason, notice.message)).collect()
 }
 
 /// Their reasons alone.

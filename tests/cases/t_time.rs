@@ -15,7 +15,7 @@ const NOW: &str = "2026-12-04T18:00:00Z";
 /// The annotation `last-failure-at` that an effect leaves.
 fn left(effect: &Effect, annotations: Value) -> Value {
     let pool: NodePool = serde_json::from_value(json!({"metadata": {"name": "web", "annotations": annotations}})).unwrap();
-    match apply(effect, Some(&Fresh::NodePool(Box::new(pool))), "pass") {
+    match apply(effect, Some(&Fresh::NodePool(pool.into())), "pass") {
         Verdict::Patch(patch) => patch.to_value()["metadata"]["annotations"][keys::LAST_FAILURE_AT].clone(),
         other => panic!("{other:?}"),
     }

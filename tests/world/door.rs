@@ -160,7 +160,7 @@ impl Door {
         }
         if let Outcome::Landed { before, after } = &outcome {
             let pool = pool.borrow();
-            self.ledger.borrow_mut().landed(effect, before.as_ref(), after.as_ref(), &pool);
+            self.ledger.borrow_mut().landed(effect, before.as_deref(), after.as_ref(), &pool);
         }
         outcome
     }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use noderotation::{
-    api::{events::Reason, karpenter::Node, keys, pod::Pod, time::Time},
+    api::{events::Reason, karpenter::NodePool, keys, pod::Pod, time::Time},
     pass::PassReport,
     policy::resolve::{Governance, governance},
     rotation::{
@@ -67,11 +67,8 @@ pub struct Ledger {
     pub rotations: u64,
 }
 
-fn anchor(pool: &Fresh) -> Option<&str> {
-    match pool {
-        Fresh::NodePool(pool) => pool.metadata.annotation(keys::ACTIVE_ROTATION),
-        _ => None,
-    }
+fn anchor(pool: &NodePool) -> Option<&str> {
+    pool.metadata.annotation(keys::ACTIVE_ROTATION)
 }
 
 impl Ledger {
@@ -123,7 +120,7 @@ impl Ledger {
     }
 
     /// A write landed.
-    pub fn landed(&mut self, effect: &Effect, before: Option<&Fresh>, after: Option<&Fresh>, pool: &PoolWorld) {
+    pub fn landed(&mut self, effect: &Effect, before: Option<&NodePool>, after: Option<&Fresh>, pool: &PoolWorld) {
         self.log.push(format!("{} {effect}", noderotation::api::time::to_annotation(pool.now)));
         match effect {
             Effect::Anchor { claim, .. } => self.started(claim, false, before, pool),
@@ -158,7 +155,7 @@ impl Ledger {
     }
 
     /// (1) and (4): nothing was in flight, a window was open when the pass began, nobody had stopped it.
-    fn started(&mut self, claim: &str, fallback: bool, before: Option<&Fresh>, pool: &PoolWorld) {
+    fn started(&mut self, claim: &str, fallback: bool, before: Option<&NodePool>, pool: &PoolWorld) {
         self.rotations += 1;
         let there = before.and_then(anchor).map(str::to_owned);
         self.demand(there.is_none(), || format!("(1) {claim} is anchored over {there:?}"));
@@ -198,8 +195,8 @@ impl Ledger {
     }
 
     /// (6): totals move in the writes that decide an outcome, by exactly that outcome.
-    fn totals(&mut self, effect: &Effect, before: Option<&Fresh>, after: Option<&Fresh>, pool: &PoolWorld) {
-        let (Some(Fresh::NodePool(was)), Some(Fresh::NodePool(is))) = (before, after) else { return };
+    fn totals(&mut self, effect: &Effect, before: Option<&NodePool>, after: Option<&Fresh>, pool: &PoolWorld) {
+        let (Some(was), Some(Fresh::NodePool(is))) = (before, after) else { return };
         let read = |totals: Result<Totals, String>| totals.unwrap_or_default();
         let (was_totals, is_totals) = (read(Totals::of(&was.metadata)), read(Totals::of(&is.metadata)));
         let mut expected = was_totals.clone();
@@ -316,7 +313,7 @@ impl Ledger {
 /// Whether the placeholder of a claim really runs, on a Node that is Ready.
 fn surge_runs(pool: &PoolWorld, claim: &str) -> bool {
     match PlaceholderState::of(pool.view.placeholders.get(&placeholder_name(claim)).map(|pod| &**pod)) {
-        PlaceholderState::Running { node } => pool.nodes().get(&node).is_some_and(Node::is_ready),
+        PlaceholderState::Running { node } => pool.nodes().get(&node).is_some_and(|node| node.is_ready()),
         _ => false,
     }
 }

@@ -1,6 +1,6 @@
 //! Many worlds, each by its seed.
 
-use std::{cell::RefCell, time::Instant};
+use std::{cell::RefCell, ops::Deref, time::Instant};
 
 use chrono::TimeDelta;
 use futures::FutureExt;
@@ -141,7 +141,8 @@ impl Player<'_> {
         for pool in self.door.pools.values() {
             let mut pool = pool.borrow_mut();
             let dead = |claim: &&NodeClaim| claim.is("Registered") && !claim.is("Ready") && !claim.metadata.is_deleting();
-            let dead: Vec<String> = pool.view.claims.values().filter(dead).map(|claim| claim.metadata.name.clone()).collect();
+            let dead: Vec<String> =
+                pool.view.claims.values().map(Deref::deref).filter(dead).map(|claim| claim.metadata.name.clone()).collect();
             dead.iter().for_each(|claim| pool.delete_claim(claim));
             pool.clear_pods_of(keys::DO_NOT_DISRUPT);
         }

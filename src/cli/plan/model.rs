@@ -286,7 +286,7 @@ fn of_pool(view: &View, name: &str, step: &Step, now: Time, config: &Config) -> 
         candidates: seen.candidates.iter().map(|candidate| due(candidate, now)).collect(),
         in_flight,
         next_deadline: when::json(seen.next_deadline),
-        findings: seen.findings.iter().map(finding).collect(),
+        findings: seen.findings.iter().map(|found| finding(found)).collect(),
         headroom: headroom(view, name),
         step: next(step),
         forecast: policy.map(|policy| forecast(view, seen, policy, now, config)).unwrap_or_default(),

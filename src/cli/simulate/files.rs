@@ -99,18 +99,18 @@ fn take(file: &str, document: Document, found: &mut Found) -> Result<(), String>
         ("karpenter.sh", "NodePool") => {
             let pool: NodePool = about.object()?;
             about.durations("spec.template.spec", &pool.spec.template.spec)?;
-            objects.pools.insert(about.name()?, pool);
+            objects.pools.insert(about.name()?, pool.into());
         }
         ("karpenter.sh", "NodeClaim") => {
             let claim: NodeClaim = about.object()?;
             about.durations("spec", &claim.spec)?;
             about.created(claim.metadata.creation_timestamp.is_some())?;
-            objects.claims.insert(about.name()?, claim);
+            objects.claims.insert(about.name()?, claim.into());
         }
         ("", "Node") => {
             let node: Node = about.object()?;
             about.created(node.metadata.creation_timestamp.is_some())?;
-            objects.nodes.insert(about.name()?, node);
+            objects.nodes.insert(about.name()?, node.into());
         }
         ("", "Pod") => objects.pods.push(about.object::<Pod>()?),
         ("policy", "PodDisruptionBudget") => {

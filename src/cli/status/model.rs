@@ -206,7 +206,7 @@ fn flight(view: &View, pool: &str, step: &Step, now: Time) -> Option<Flight> {
         State::Draining => claim.and_then(|claim| Some(later(claim.metadata.deletion_timestamp?, claim.spec.grace()?))),
         State::Failed | State::Expired => None,
     };
-    let deadline = claim.and_then(NodeClaim::deadline);
+    let deadline = claim.and_then(|claim| claim.deadline());
     Some(Flight {
         pool: pool.into(),
         claim: flight.claim.clone(),

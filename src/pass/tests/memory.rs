@@ -251,7 +251,7 @@ impl Cluster for Memory {
                 Err(interrupted())
             }
             Some(Fault::LoseAnswer) => Err(Failure::Call { attempted: words(effect), why: "connection reset".into() }),
-            _ => Ok(Outcome::Landed { before, after: state.fresh(&target) }),
+            _ => Ok(Outcome::landed(before, state.fresh(&target))),
         }
     }
 

@@ -47,7 +47,7 @@ fn busy() -> Assessment {
         governed: true,
         census: BTreeMap::from([(Census::Eligible, 3), (Census::InBackoff, 1), (Census::NotTriggered, 7)]),
         derivation: Some(derivation()),
-        findings: vec![Finding { code: Code::ANonPositive, message: String::new() }],
+        findings: vec![Finding { code: Code::ANonPositive, message: String::new() }.into()],
         window: Some(window),
         freeze_until: Some(at("2030-01-03T00:00:00Z")),
         short_lead: 2,

@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// The step of a pool whose claim drains.
-pub fn draining(scene: &Scene<'_>, assessment: Assessment, claim: &NodeClaim) -> Result<Step, Missing> {
+pub fn draining(scene: &Scene<'_>, assessment: Box<Assessment>, claim: &NodeClaim) -> Result<Step, Missing> {
     let (pool, name) = (scene.name().to_owned(), claim.metadata.name.clone());
     let mirror = Planned::new(Effect::MirrorDraining { pool, claim: name.clone(), at: scene.now, surge: None });
     let mut step = if claim.metadata.is_deleting() {
@@ -37,7 +37,7 @@ pub fn draining(scene: &Scene<'_>, assessment: Assessment, claim: &NodeClaim) ->
 }
 
 /// Watches a drain: nothing is forced, no finalizer touched; what blocks is named.
-pub fn drain(scene: &Scene<'_>, assessment: Assessment, claim: &NodeClaim) -> Result<Step, Missing> {
+pub fn drain(scene: &Scene<'_>, assessment: Box<Assessment>, claim: &NodeClaim) -> Result<Step, Missing> {
     let name = &claim.metadata.name;
     let mut step = Step::of(assessment, Action { code: "await-drain", detail: String::new() });
     step.effects = scene.placeholders_of(name).map(|(pod, _)| scene.delete_placeholder(pod, name)).collect();
@@ -58,7 +58,7 @@ pub fn drain(scene: &Scene<'_>, assessment: Assessment, claim: &NodeClaim) -> Re
     };
     let drains =
         format!("NodeClaim {name} drains for {} (estimate {}): {blockers}. {forced}.", format_duration(elapsed), format_duration(estimate));
-    step.conditions.push(Notice::new(Reason::DrainBlocked, scene.regarding(), scene.name(), drains.clone()).on(name.clone()));
+    step.conditions.push(Notice::new(Reason::DrainBlocked, scene.regarding(), scene.name(), drains.clone()).on(name.clone()).into());
     step.assessment.drain_blocked = true;
     if elapsed > bound {
         let stuck = format!(
@@ -66,7 +66,7 @@ pub fn drain(scene: &Scene<'_>, assessment: Assessment, claim: &NodeClaim) -> Re
             format_duration(elapsed),
             format_duration(bound)
         );
-        step.conditions.push(Notice::new(Reason::DrainStuck, scene.regarding(), scene.name(), stuck).on(name.clone()));
+        step.conditions.push(Notice::new(Reason::DrainStuck, scene.regarding(), scene.name(), stuck).on(name.clone()).into());
         step.assessment.drain_stuck = true;
     } else {
         step.wake_at = Some(later(since, bound + chrono::TimeDelta::seconds(1)));

@@ -6,7 +6,7 @@ use crate::{
     api::{karpenter::NodeClaim, keys, time::Time},
     policy::Policy,
     rotation::{
-        attempt,
+        attempt::{self, Attempt},
         effect::End,
         scene::Scene,
         state::State,
@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// An unaccounted failure first, then the deletion, then the retry or the release.
-pub fn failed(scene: &Scene<'_>, policy: &Policy, assessment: Assessment, claim: &NodeClaim) -> Result<Step, Missing> {
+pub fn failed(scene: &Scene<'_>, policy: &Policy, assessment: Box<Assessment>, claim: &NodeClaim) -> Result<Step, Missing> {
     let name = &claim.metadata.name;
     if let Some(failed_at) = unaccounted(scene, claim) {
         let mut step = Step::of(assessment, Action { code: "account", detail: format!("counts the failed attempt on NodeClaim {name}") });
@@ -34,10 +34,11 @@ pub fn failed(scene: &Scene<'_>, policy: &Policy, assessment: Assessment, claim:
         match attempt::surge(scene, policy, claim)? {
             Ok(surge) if surge.shortfall.is_none() => {
                 let mut step = Step::of(assessment, Action { code: "retry", detail: format!("tries NodeClaim {name} again") });
-                step.effects = attempt::begin(scene, claim, &[State::Failed]);
-                step.effects.extend(attempt::hold_node(scene, claim));
-                step.effects.push(attempt::create_placeholder(scene, claim, &surge));
-                step.conditions.extend(surge.notices);
+                let attempt = Attempt::new(scene, claim);
+                step.effects.push(attempt.begin(&[State::Failed]));
+                step.effects.extend(attempt.hold_node());
+                step.effects.push(attempt.create_placeholder(&surge));
+                step.conditions.extend(surge.notices.into_iter().map(Into::into));
                 return Ok(step);
             }
             Ok(_) | Err(_) => {}

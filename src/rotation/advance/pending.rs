@@ -15,7 +15,7 @@ use crate::{
     },
     policy::Policy,
     rotation::{
-        attempt,
+        attempt::{self, Attempt},
         effect::{Effect, End, SurgePath},
         fallback::delete_claim,
         notice::{Notice, Regarding},
@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// The step of a pool whose claim waits for its surge.
-pub fn pending(scene: &Scene<'_>, policy: &Policy, assessment: Assessment, claim: &NodeClaim) -> Result<Step, Missing> {
+pub fn pending(scene: &Scene<'_>, policy: &Policy, assessment: Box<Assessment>, claim: &NodeClaim) -> Result<Step, Missing> {
     let started = started(scene.now, &claim.metadata);
     let timeout = policy.settings.ready_timeout;
     if scene.now - started > timeout {
@@ -38,14 +38,14 @@ pub fn pending(scene: &Scene<'_>, policy: &Policy, assessment: Assessment, claim
     let pod_name = placeholder_name(name);
     let pod = scene.view.placeholders.get(&pod_name).map(Deref::deref);
     let state = PlaceholderState::of(pod);
+    let host = state.node().and_then(|node| scene.claim_on(node));
     let mut step = Step::of(assessment, Action { code: "await-surge", detail: String::new() });
     step.wake_at = Some(later(started, timeout + TimeDelta::seconds(1)));
-    step.effects = attempt::begin(scene, claim, &[State::None, State::Pending]);
-    step.effects.extend(attempt::hold_node(scene, claim));
-    step.effects.extend(
-        induced(scene, claim, &state)
-            .map(|induced| Planned::new(Effect::NoteSurgeClaim { claim: name.clone(), induced: induced.metadata.name.clone() })),
-    );
+    let attempt = Attempt::new(scene, claim);
+    step.effects.push(attempt.begin(&[State::None, State::Pending]));
+    step.effects.extend(attempt.hold_node());
+    let note = |host: &NodeClaim| Planned::new(Effect::NoteSurgeClaim { claim: name.clone(), induced: host.metadata.name.clone() });
+    step.effects.extend(host.filter(|host| host.metadata.name != *name).map(note));
     if let Some(until) = scene.frozen() {
         let until = until.map_or("the freeze is mended or removed".into(), |until| format!("{} (frozen)", to_annotation(until)));
         return Ok(step.waiting(format!(
@@ -54,7 +54,7 @@ pub fn pending(scene: &Scene<'_>, policy: &Policy, assessment: Assessment, claim
         )));
     }
     match state {
-        PlaceholderState::Missing | PlaceholderState::Terminal { .. } => create(scene, policy, claim, state, step),
+        PlaceholderState::Missing | PlaceholderState::Terminal { .. } => create(scene, policy, &attempt, claim, state, step),
         PlaceholderState::Terminating => Ok(step.waiting(format!("the earlier placeholder {pod_name} is terminating"))),
         PlaceholderState::Unbound => unbound(scene, claim, &pod_name, step),
         PlaceholderState::Bound { node, waiting } => {
@@ -62,12 +62,12 @@ pub fn pending(scene: &Scene<'_>, policy: &Policy, assessment: Assessment, claim
             Ok(step.waiting(format!("the placeholder is bound to Node {node} and not Running: {why}")))
         }
         PlaceholderState::Running { node } => {
-            let leaving = scene.claim_on(&node).is_some_and(|host| host.metadata.is_deleting());
+            let leaving = host.is_some_and(|host| host.metadata.is_deleting());
             if leaving && claim.node() != Some(&node) {
                 return Ok(step.waiting(NotReady::HostLeaving { node }.to_string()));
             }
             match surge::ready(pod, scene.view.node(&node)?, claim.node().unwrap_or_default(), scene.name()) {
-                Ok(host) => Ok(to_draining(scene, claim, &host, started, step)),
+                Ok(node) => Ok(to_draining(scene, claim, (&node, host), started, step)),
                 Err(why) => Ok(step.waiting(why.to_string())),
             }
         }
@@ -81,13 +81,15 @@ fn started(now: Time, claim: &Meta) -> Time {
     stamped.filter(|_| State::of(claim) == State::Pending).unwrap_or(now)
 }
 
-/// The claim whose Node the placeholder is bound to.
-fn induced<'a>(scene: &Scene<'a>, claim: &NodeClaim, state: &PlaceholderState) -> Option<&'a NodeClaim> {
-    scene.claim_on(state.node()?).filter(|induced| induced.metadata.name != claim.metadata.name)
-}
-
 /// One that ended (a kubelet refused it, it was evicted or preempted) counts as missing: same attempt, same deadline.
-fn create(scene: &Scene<'_>, policy: &Policy, claim: &NodeClaim, state: PlaceholderState, mut step: Step) -> Result<Step, Missing> {
+fn create(
+    scene: &Scene<'_>,
+    policy: &Policy,
+    attempt: &Attempt<'_>,
+    claim: &NodeClaim,
+    state: PlaceholderState,
+    mut step: Step,
+) -> Result<Step, Missing> {
     let name = &claim.metadata.name;
     let surge = match attempt::surge(scene, policy, claim)? {
         Ok(surge) => surge,
@@ -101,8 +103,8 @@ fn create(scene: &Scene<'_>, policy: &Policy, claim: &NodeClaim, state: Placehol
         step.effects.push(scene.delete_placeholder(&placeholder_name(name), name));
         detail = format!("its placeholder ended ({why}) and is created anew");
     }
-    step.effects.push(attempt::create_placeholder(scene, claim, &surge));
-    step.conditions.extend(surge.notices);
+    step.effects.push(attempt.create_placeholder(&surge));
+    step.conditions.extend(surge.notices.into_iter().map(Into::into));
     Ok(step.waiting(detail))
 }
 
@@ -112,20 +114,19 @@ fn unbound(scene: &Scene<'_>, claim: &NodeClaim, pod: &str, mut step: Step) -> R
         return Ok(step.waiting(format!("the placeholder {pod} has no Node yet")));
     }
     let message = format!("The placeholder {pod} has no Node yet. {}", said.join("; "));
-    step.conditions.push(Notice::new(Reason::SurgeUnschedulable, Regarding::claim(&claim.metadata), scene.name(), message.clone()));
+    step.conditions.push(Notice::new(Reason::SurgeUnschedulable, Regarding::claim(&claim.metadata), scene.name(), message.clone()).into());
     Ok(step.waiting(message))
 }
 
 /// The surge stands: the point of no return is the claim's delete. The placeholder goes right after it, since Karpenter
 /// would plan the drained Pods around it and launch a third node (§6).
-fn to_draining(scene: &Scene<'_>, claim: &NodeClaim, host: &str, started: Time, mut step: Step) -> Step {
+fn to_draining(scene: &Scene<'_>, claim: &NodeClaim, (host, its_claim): (&str, Option<&NodeClaim>), started: Time, mut step: Step) -> Step {
     let (pool, name) = (scene.name().to_owned(), claim.metadata.name.clone());
     let wait = scene.now - started;
     // Karpenter may name the Node in its claim later than the placeholder runs on it; then the Node's own age tells. Stamps
     // have whole seconds, so one of the same second came for us.
     let of_node = || scene.view.node(host).ok().flatten().and_then(|node| node.metadata.creation_timestamp);
-    let came =
-        scene.claim_on(host).map_or_else(of_node, |claim| claim.metadata.creation_timestamp).is_some_and(|created| created >= started);
+    let came = its_claim.map_or_else(of_node, |claim| claim.metadata.creation_timestamp).is_some_and(|created| created >= started);
     let path = if came { SurgePath::Provisioned } else { SurgePath::Absorbed };
     step.action = Action {
         code: "drain",
@@ -154,7 +155,7 @@ pub enum Cause {
 
 /// The rollback (§6): what the attempt brought up, the placeholder, the marks; then `failed`, announced with the count
 /// that its write produced; then the pause and the total.
-pub fn rollback(scene: &Scene<'_>, assessment: Assessment, claim: &NodeClaim, cause: Cause) -> Result<Step, Missing> {
+pub fn rollback(scene: &Scene<'_>, assessment: Box<Assessment>, claim: &NodeClaim, cause: Cause) -> Result<Step, Missing> {
     let (name, started) = (&claim.metadata.name, started(scene.now, &claim.metadata));
     let state = PlaceholderState::of(scene.view.placeholders.get(&placeholder_name(name)).map(Deref::deref));
     let (detail, why) = match cause {
@@ -170,9 +171,9 @@ pub fn rollback(scene: &Scene<'_>, assessment: Assessment, claim: &NodeClaim, ca
     let action = Action { code: "rollback", detail };
     let mut step = Step::of(assessment, action);
     // A pass that doesn't own the attempt any more (the claim is being deleted, or has moved on) touches nothing (§5.2).
-    step.effects = attempt::begin(scene, claim, &[State::Pending]);
+    step.effects.push(Attempt::new(scene, claim).begin(&[State::Pending]));
     let noted = claim.metadata.annotation(keys::SURGE_CLAIM).and_then(|name| scene.claim(name));
-    let induced = noted.or_else(|| induced(scene, claim, &state)).filter(|induced| induced.metadata.name != *name);
+    let induced = noted.or_else(|| scene.claim_on(state.node()?)).filter(|induced| induced.metadata.name != *name);
     let is_induced = |came: &NodeClaim| induced.is_some_and(|induced| induced.metadata.name == came.metadata.name);
     let is_unready = |came: &NodeClaim| came.is("Registered") && !came.is("Initialized");
     let came = scene.claims().iter().filter(|came| surge::came_after(came, started) && !came.metadata.is_deleting());
@@ -192,7 +193,7 @@ pub fn rollback(scene: &Scene<'_>, assessment: Assessment, claim: &NodeClaim, ca
             let log = format!("reaped NodeClaim {}, which the failed attempt on {name} brought up", came.metadata.name);
             step.effects.push(Planned::new(reap).gone_is_fine().say(Say::Log(log)));
         } else if unready {
-            step.conditions.push(not_ready(scene, came, node));
+            step.conditions.push(not_ready(scene, came, node).into());
         }
     }
     step.effects.extend(scene.cleanup(name));

@@ -77,12 +77,18 @@ impl Patch {
     }
 
     /// Does it to the metadata of an object, whatever its version.
-    pub fn merge(&self, meta: &mut Meta) {
-        for (changes, list) in [(&self.annotations, &mut meta.annotations), (&self.labels, &mut meta.labels)] {
+    pub fn merge(self, meta: &mut Meta) {
+        for (changes, list) in [(self.annotations, &mut meta.annotations), (self.labels, &mut meta.labels)] {
+            if changes.is_empty() {
+                continue;
+            }
+            let list = &mut **list;
             for (key, value) in changes {
-                match value {
-                    Some(value) => drop(list.insert(key.clone().into_owned(), value.clone())),
-                    None => drop(list.remove(key.as_ref())),
+                match (value, list.get_mut(key.as_ref())) {
+                    (Some(value), Some(there)) => *there = value,
+                    (Some(value), None) => drop(list.insert(key.into_owned(), value)),
+                    (None, Some(_)) => drop(list.remove(key.as_ref())),
+                    (None, None) => {}
                 }
             }
         }

@@ -99,12 +99,14 @@ fn effect(planned: &Planned) -> String {
     if planned.on_gone == Next::GoOn {
         text += " | gone is fine";
     }
-    let refused = &planned.on_refused;
-    if let Some(notice) = &refused.tell {
-        text += &format!(" | refused: {}", notice.reason);
-    }
-    if !refused.instead.is_empty() {
-        text += &format!(" | instead: {}", refused.instead.iter().map(|planned| words(&planned.effect)).collect::<Vec<_>>().join(", "));
+    if let Some(refused) = &planned.on_refused {
+        if let Some(notice) = &refused.tell {
+            text += &format!(" | refused: {}", notice.reason);
+        }
+        if !refused.instead().is_empty() {
+            text +=
+                &format!(" | instead: {}", refused.instead().iter().map(|planned| words(&planned.effect)).collect::<Vec<_>>().join(", "));
+        }
     }
     if let Some(say) = &planned.say {
         text += &format!(" | says {}", says(say));

@@ -9,6 +9,7 @@ use crate::{
     api::{
         karpenter::Node,
         keys,
+        shared::Shared,
         time::{Time, later, parse_annotation, to_annotation},
     },
     policy::read,
@@ -281,7 +282,7 @@ impl Fleet {
                 .filter(|(_, pod)| has(pod, keys::SURGE_FOR))
                 .map(|(name, object)| (name, typed(&object.0)))
                 .collect(),
-            marked: of(Kind::Node).filter(|(_, node)| has(node, keys::MARKED)).map(|(name, node)| (name, metadata(node))).collect(),
+            marked: of(Kind::Node).filter(|(_, node)| has(node, keys::MARKED)).map(|(name, node)| (name, metadata(node).into())).collect(),
             unreadable: self.unreadable.clone(),
             ..View::default()
         }
@@ -299,7 +300,7 @@ impl Fleet {
             match need {
                 Need::NodesOfPool(pool) => {
                     let nodes = of(Kind::Node).filter(|(_, node)| node.0["metadata"]["labels"][keys::NODEPOOL_LABEL] == *pool);
-                    let nodes: BTreeMap<String, Node> = nodes.map(|(name, node)| (name, metadata(node))).collect();
+                    let nodes: BTreeMap<String, Shared<Node>> = nodes.map(|(name, node)| (name, metadata(node).into())).collect();
                     facts.nodes_of_pool.insert(pool.clone(), nodes.into());
                 }
                 Need::Node(name) => {

@@ -142,10 +142,11 @@ fn scenes() -> impl Strategy<Value = Fleet> {
 }
 
 /// Effects with what is done instead where the API server refuses them.
-fn all(decision: &Decision) -> impl Iterator<Item = &Effect> {
+fn all<'d>(decision: &'d Decision) -> impl Iterator<Item = &'d Effect> {
     let steps = decision.steps.values().flat_map(|step| &step.effects);
     let planned: Vec<&Planned> = decision.sweep.iter().chain(steps).collect();
-    planned.into_iter().flat_map(|planned| std::iter::once(planned).chain(&planned.on_refused.instead)).map(|planned| &planned.effect)
+    let with_undo = |planned: &'d Planned| std::iter::once(planned).chain(planned.on_refused.iter().flat_map(|refused| refused.instead()));
+    planned.into_iter().flat_map(with_undo).map(|planned| &planned.effect)
 }
 
 fn decided(fleet: &Fleet, now: Time) -> Decision {

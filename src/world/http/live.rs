@@ -90,7 +90,7 @@ impl State {
         match call.kind {
             kind if kind == NODEPOOLS => {
                 let typed: NodePool = typed(&after)?;
-                pool.patch(&target(effect::Kind::NodePool), &merged);
+                pool.patch(&target(effect::Kind::NodePool), merged);
                 if let Some(stored) = pool.view.pools.get_mut(name) {
                     (stored.spec, stored.status) = (typed.spec.clone(), typed.status);
                 }
@@ -98,14 +98,14 @@ impl State {
             }
             kind if kind == NODECLAIMS => {
                 let typed: NodeClaim = typed(&after)?;
-                pool.patch(&target(effect::Kind::NodeClaim), &merged);
+                pool.patch(&target(effect::Kind::NodeClaim), merged);
                 if let Some(stored) = pool.view.claims.get_mut(name) {
                     (stored.spec, stored.status) = (typed.spec, typed.status);
                 }
             }
             kind if kind == NODES => {
                 let typed: Node = typed(&after)?;
-                pool.patch(&target(effect::Kind::Node), &merged);
+                pool.patch(&target(effect::Kind::Node), merged);
                 if pool.nodes.get(name).is_some_and(|stored| (&stored.spec, &stored.status) != (&typed.spec, &typed.status)) {
                     pool.with_node(name, |stored| (stored.spec, stored.status) = (typed.spec, typed.status));
                 }

@@ -67,7 +67,7 @@ fn on_node(agent: &Object, node: &str) -> Object {
 impl Workload {
     /// The name of its Pod: a StatefulSet's keeps it, a Deployment's gets another each time.
     fn pod_name(&self, id: u32, pod: &Pod) -> String {
-        format!("{}-{}", self.spec.name, pod.ordinal.unwrap_or(id))
+        [&self.spec.name, "-", &pod.ordinal.unwrap_or(id).to_string()].concat()
     }
 }
 
@@ -89,7 +89,7 @@ impl PoolWorld {
         };
         let mut object = workload.template.clone();
         object.metadata.name = Some(workload.pod_name(id, pod));
-        object.metadata.uid = Some(format!("{}-pod-{id}", self.name));
+        object.metadata.uid = Some([&self.name, "-pod-", &id.to_string()].concat());
         if let Some(written) = &pod.written {
             let some = |list: &BTreeMap<String, String>| (!list.is_empty()).then(|| list.clone());
             object.metadata.labels = some(&written.labels);

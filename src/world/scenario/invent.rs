@@ -70,7 +70,7 @@ impl Numbers {
         let zones: Vec<String> = ["zone-a", "zone-b", "zone-c"].map(str::to_owned).into();
         let nodes = self.nodes(&pool, (index, self.pools), nodes, capacity, zones.len(), from);
         let workloads = self.workloads(name, nodes.len(), capacity, name == STATEFUL);
-        let spec = PoolSpec { pool, instances: vec![capacity], zones, daemons: DAEMONS, nodes, workloads };
+        let spec = PoolSpec { pool: pool.into(), instances: vec![capacity], zones, daemons: DAEMONS, nodes, workloads };
         Pool { spec, placed: Vec::new(), words: Vec::new() }
     }
 

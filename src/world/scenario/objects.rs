@@ -1,6 +1,9 @@
 //! A fleet as a cluster's objects describe it. What they don't say is filled in plausibly, and told.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Deref,
+};
 
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 
@@ -14,6 +17,7 @@ use crate::{
         karpenter::{Node, NodeClaim, NodePool},
         keys,
         pod::Pod,
+        shared::Shared,
         time::Time,
     },
     surge::pods::{is_completed, is_daemonset, is_mirror, is_placeholder, node_of},
@@ -30,11 +34,11 @@ mod workloads;
 #[derive(Debug, Clone, Default)]
 pub struct Objects {
     /// NodePools by name.
-    pub pools: BTreeMap<String, NodePool>,
+    pub pools: BTreeMap<String, Shared<NodePool>>,
     /// NodeClaims by name.
-    pub claims: BTreeMap<String, NodeClaim>,
+    pub claims: BTreeMap<String, Shared<NodeClaim>>,
     /// Nodes by name.
-    pub nodes: BTreeMap<String, Node>,
+    pub nodes: BTreeMap<String, Shared<Node>>,
     /// Pods.
     pub pods: Vec<Pod>,
     /// PodDisruptionBudgets; `None` where nobody said whether there are any.
@@ -117,7 +121,8 @@ impl Objects {
     fn complete(&mut self, assumed: &mut Vec<String>) {
         if self.claims.is_empty() {
             let of_pools = self.nodes.values().filter(|node| node.metadata.label(keys::NODEPOOL_LABEL).is_some());
-            let claims: BTreeMap<String, NodeClaim> = of_pools.map(|node| (node.metadata.name.clone(), self.claim_of(node))).collect();
+            let claims: BTreeMap<String, Shared<NodeClaim>> =
+                of_pools.map(|node| (node.metadata.name.clone(), self.claim_of(node).into())).collect();
             if !claims.is_empty() {
                 assumed.push("there is no NodeClaim in what was given: they are taken to be as old as their Nodes, and to expire as their NodePool says".into());
             }
@@ -133,7 +138,7 @@ impl Objects {
             assumed.push(format!(
                 "there is no NodePool {name} in what was given: it is taken to be like its NodeClaims, without labels and limits"
             ));
-            self.pools.insert(name, pool);
+            self.pools.insert(name, pool.into());
         }
     }
 
@@ -163,7 +168,7 @@ impl Objects {
     fn pool(&self, name: &str, pods: &BTreeMap<&str, Vec<&Pod>>, numbers: &Numbers, from: Time, late: &mut usize) -> Option<Pool> {
         let mut pool = self.pools.get(name)?.clone();
         pool.metadata.annotations.retain(|key, _| !is_ours(key));
-        let all: Vec<&NodeClaim> = self.claims.values().filter(|claim| claim.pool() == Some(name)).collect();
+        let all: Vec<&NodeClaim> = self.claims.values().map(Deref::deref).filter(|claim| claim.pool() == Some(name)).collect();
         let claims: Vec<&NodeClaim> = all.iter().copied().filter(|claim| claim.deadline().is_none_or(|deadline| deadline > from)).collect();
         *late += all.len() - claims.len();
         let zones = self.zones(&claims);

@@ -217,9 +217,9 @@ fn objects() -> Objects {
     Objects {
         pools: BTreeMap::from([("api".into(), read(pool))]),
         claims: BTreeMap::from([
-            ("a".into(), claim("a", "2026-11-25T00:00:00Z")),
-            ("b".into(), claim("b", "2026-11-28T00:00:00Z")),
-            ("old".into(), claim("old", "2026-11-01T00:00:00Z")),
+            ("a".into(), claim("a", "2026-11-25T00:00:00Z").into()),
+            ("b".into(), claim("b", "2026-11-28T00:00:00Z").into()),
+            ("old".into(), claim("old", "2026-11-01T00:00:00Z").into()),
         ]),
         nodes: BTreeMap::from([("node-a".into(), read(node))]),
         pods: vec![

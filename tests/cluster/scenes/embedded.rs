@@ -153,7 +153,7 @@ fn pool(scene: &Scene, model: &Model) -> PoolWorld {
         daemons: Size::default(),
         nodes: (0..if scene.spare { 2 } else { 1 }).map(node).collect(),
         workloads: vec![workload],
-        pool: pool.clone(),
+        pool: pool.clone().into(),
     };
     PoolWorld::new(spec, &BTreeMap::new(), Arc::new(model), 1, begin())
 }

@@ -33,7 +33,8 @@ pub fn attempt(patch: &Value) -> (Fleet, Pod) {
     (fleet.claim("web", "web-2", "2026-12-04T18:00:40Z", &json!({}), &json!({})), pod)
 }
 
-fn on_pods(step: &Step) -> Vec<&'static str> {
+/// What a step does to Pods.
+pub fn on_pods(step: &Step) -> Vec<&'static str> {
     let words = step.effects.iter().filter_map(|planned| match &planned.effect {
         Effect::DeletePlaceholder { .. } => Some("delete"),
         Effect::CreatePlaceholder { .. } => Some("create"),

@@ -14,7 +14,7 @@ use noderotation::{
 use serde_json::{Value, json};
 
 use crate::{
-    c08::attempt,
+    c08::{attempt, on_pods},
     fleet::{Fleet, at, placeholder, policy, reasons, told},
 };
 
@@ -70,12 +70,18 @@ fn t02_a_host_that_got_a_taint_is_no_surge() {
     assert_eq!(with(json!({"key": "example.com/old", "effect": "PreferNoSchedule"})).action.code, "drain");
 }
 
-/// T03: Karpenter (an interruption, a drift, a person) deletes the fresh claim before its Node carries the `disrupted` taint.
+/// T03: Karpenter (an interruption, a drift, a person) deletes the fresh claim before its Node carries the `disrupted` taint. The
+/// placeholder would wait there until readyTimeout, and hold that Node's drain; another Node can still come in time.
 #[test]
-fn t03_a_host_whose_claim_is_being_deleted_is_no_surge() {
-    let step = surged(&json!({"metadata": {"deletionTimestamp": LATER}}), &json!({})).step("web", LATER);
-    assert_eq!((step.action.code, deletes(&step)), ("await-surge", vec![]));
-    assert_eq!(step.action.detail, "the placeholder's node web-2.node is being removed itself");
+fn t03_a_placeholder_whose_host_is_being_deleted_is_created_anew() {
+    for phase in ["Pending", "Running"] {
+        let (fleet, _) = attempt(&json!({"status": {"phase": phase}}));
+        let leaving = json!({"metadata": {"deletionTimestamp": LATER}});
+        let step = fleet.claim("web", "web-2", "2026-12-04T18:00:40Z", &leaving, &serde_json::from_str(READY).unwrap()).step("web", LATER);
+        assert_eq!((step.action.code, deletes(&step)), ("await-surge", vec![]));
+        assert_eq!(step.action.detail, "the placeholder's node web-2.node is being removed itself, so it is created anew");
+        assert_eq!(on_pods(&step), ["delete", "create"], "{phase}");
+    }
 }
 
 /// T04: Karpenter now and then launches two claims for one Pod. The one that the placeholder isn't on may be somebody's: it is

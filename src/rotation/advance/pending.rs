@@ -53,8 +53,19 @@ pub fn pending(scene: &Scene<'_>, policy: &Policy, assessment: Box<Assessment>, 
             to_annotation(later(started, timeout))
         )));
     }
+    if let Some(node) = state.node()
+        && host.is_some_and(|host| host.metadata.is_deleting() && host.metadata.name != *name)
+    {
+        // It would wait there in vain, and hold the drain of that node: Karpenter evicts no protected Pod.
+        let why = NotReady::HostLeaving { node: node.to_owned() };
+        return create(scene, policy, &attempt, claim, Some(format!("{why}, so it is created anew")), step);
+    }
     match state {
-        PlaceholderState::Missing | PlaceholderState::Terminal { .. } => create(scene, policy, &attempt, claim, state, step),
+        PlaceholderState::Missing => create(scene, policy, &attempt, claim, None, step),
+        // One that ended (a kubelet refused it, it was evicted or preempted) counts as missing.
+        PlaceholderState::Terminal { why } => {
+            create(scene, policy, &attempt, claim, Some(format!("its placeholder ended ({why}) and is created anew")), step)
+        }
         PlaceholderState::Terminating => Ok(step.waiting(format!("the earlier placeholder {pod_name} is terminating"))),
         PlaceholderState::Unbound => unbound(scene, claim, &pod_name, step),
         PlaceholderState::Bound { node, waiting } => {
@@ -62,10 +73,6 @@ pub fn pending(scene: &Scene<'_>, policy: &Policy, assessment: Box<Assessment>, 
             Ok(step.waiting(format!("the placeholder is bound to Node {node} and not Running: {why}")))
         }
         PlaceholderState::Running { node } => {
-            let leaving = host.is_some_and(|host| host.metadata.is_deleting());
-            if leaving && claim.node() != Some(&node) {
-                return Ok(step.waiting(NotReady::HostLeaving { node }.to_string()));
-            }
             match surge::ready(pod, scene.view.node(&node)?, claim.node().unwrap_or_default(), scene.name()) {
                 Ok(node) => Ok(to_draining(scene, claim, (&node, host), started, step)),
                 Err(why) => Ok(step.waiting(why.to_string())),
@@ -81,13 +88,13 @@ fn started(now: Time, claim: &Meta) -> Time {
     stamped.filter(|_| State::of(claim) == State::Pending).unwrap_or(now)
 }
 
-/// One that ended (a kubelet refused it, it was evicted or preempted) counts as missing: same attempt, same deadline.
+/// Creates the placeholder, `anew` where the earlier one is of no use: same attempt, same deadline.
 fn create(
     scene: &Scene<'_>,
     policy: &Policy,
     attempt: &Attempt<'_>,
     claim: &NodeClaim,
-    state: PlaceholderState,
+    anew: Option<String>,
     mut step: Step,
 ) -> Result<Step, Missing> {
     let name = &claim.metadata.name;
@@ -98,14 +105,12 @@ fn create(
             return Ok(step.waiting(error));
         }
     };
-    let mut detail = "its placeholder is created".to_owned();
-    if let PlaceholderState::Terminal { why } = state {
+    if anew.is_some() {
         step.effects.push(scene.delete_placeholder(&placeholder_name(name), name));
-        detail = format!("its placeholder ended ({why}) and is created anew");
     }
     step.effects.push(attempt.create_placeholder(&surge));
     step.conditions.extend(surge.notices.into_iter().map(Into::into));
-    Ok(step.waiting(detail))
+    Ok(step.waiting(anew.unwrap_or_else(|| "its placeholder is created".into())))
 }
 
 fn unbound(scene: &Scene<'_>, claim: &NodeClaim, pod: &str, mut step: Step) -> Result<Step, Missing> {

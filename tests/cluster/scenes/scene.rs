@@ -125,6 +125,11 @@ fn no_limits() -> Value {
     json!({"spec": {"limits": null}})
 }
 
+/// The pool is frozen, or no longer.
+fn frozen(is_frozen: bool) -> Value {
+    json!({"metadata": {"annotations": {"noderotation.io/freeze": is_frozen.then_some("2100-01-01T00:00:00Z")}}})
+}
+
 /// A second attempt is given its time.
 fn patient() -> Deed {
     Deed::Policy(json!({"spec": {"surge": {"readyTimeout": "3m"}}}))
@@ -132,7 +137,6 @@ fn patient() -> Deed {
 
 /// All of them. None of a pool's branches may race another: what decides which comes first must be what is compared.
 pub fn scenes() -> Vec<Scene> {
-    let frozen = json!({"metadata": {"annotations": {"noderotation.io/freeze": "2100-01-01T00:00:00Z"}}});
     vec![
         // One Pod after another, as its budget allows.
         Scene::new("plain"),
@@ -155,8 +159,14 @@ pub fn scenes() -> Vec<Scene> {
         // Somebody deletes the claim while its surge is awaited; its drain is held until it has been counted.
         Scene { registration: 8, away: 0, end: "gone a", ..Scene::new("taken") }
             .deed(&["launched b"], 1, Deed::Delete("a"))
-            .deed(&["expired pool"], 0, Deed::Pool(frozen))
+            .deed(&["expired pool"], 0, Deed::Pool(frozen(true)))
             .deed(&["expired pool", "ready b"], 2, Deed::Budget(2)),
+        // Somebody deletes what came for the placeholder, which a freeze holds there: another comes for it in the same attempt.
+        Scene::new("bereft").deed(&["asked surge"], 0, Deed::Pool(frozen(true))).deed(&["placed surge"], 0, Deed::Delete("b")).deed(
+            &["deleted b"],
+            0,
+            Deed::Pool(frozen(false)),
+        ),
         // A budget holds the drain until it is lifted; that somebody deletes the claim once more changes nothing.
         Scene { away: 0, ..Scene::new("held") }.deed(&["deleted a"], 0, Deed::Delete("a")).deed(&["deleted a"], 10, Deed::Budget(2)),
         // Too near to its deadline for a surge: t_rot is 1m + 20m + 8s, so it is too late once the claim is 12 s old.

@@ -95,8 +95,7 @@ impl Rehearsal {
         let kind = match &self.0 {
             Effect::BeginAttempt { .. } => "stamp",
             Effect::DeleteClaim { .. } => "delete",
-            Effect::Freeze { .. } => "freeze",
-            Effect::Cordon { .. } => "cordon",
+            Effect::Hold { .. } => "hold",
             Effect::CreatePlaceholder { .. } => "create",
             _ => "other",
         };

@@ -177,8 +177,7 @@ async fn writes(session: &Session, claim: &str, node: &str) {
     let claim = claim.to_owned();
     landed(session, Effect::Anchor { pool: pool.clone(), claim: claim.clone(), at: now, failed_at: None }).await;
     landed(session, Effect::BeginAttempt { claim: claim.clone(), from: &[State::None], at: now }).await;
-    landed(session, Effect::Freeze { node: node.into(), claim: claim.clone() }).await;
-    landed(session, Effect::Cordon { node: node.into(), claim: claim.clone() }).await;
+    landed(session, Effect::Hold { node: node.into(), claim: claim.clone() }).await;
     let view = session.load().await.unwrap();
     assert_eq!(view.marked.keys().collect::<Vec<_>>(), [node]);
     landed(session, create(placeholder(&claim), &claim)).await;
@@ -276,10 +275,9 @@ async fn rehearsals(plane: &ControlPlane, session: &Session, claim: &str, uid: &
         (version("nodeclaim", claim).await, plane.run_kubectl(&["get", "node", node, "-o", "jsonpath={.metadata.annotations}"], "").await);
     let stamp = Effect::BeginAttempt { claim: claim.into(), from: &[State::None], at: session.now() };
     let delete = Effect::DeleteClaim { claim: claim.into(), uid: uid.into() };
-    let freeze = Effect::Freeze { node: node.into(), claim: claim.into() };
-    let cordon = Effect::Cordon { node: node.into(), claim: claim.into() };
+    let hold = Effect::Hold { node: node.into(), claim: claim.into() };
     let pod = create(placeholder(claim), claim);
-    for effect in [stamp.clone(), delete.clone(), freeze, cordon, pod.clone()] {
+    for effect in [stamp.clone(), delete.clone(), hold, pod.clone()] {
         let answer = rehearsed(session, effect.clone()).await;
         // Of what comes of a patch or a delete nothing is read.
         let Answer::Agreed { after } = &answer else { panic!("{effect}: {answer:?}") };

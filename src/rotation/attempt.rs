@@ -143,12 +143,9 @@ impl<'s> Attempt<'s> {
     }
 
     /// Freezes and cordons the claim's Node. A Node that is gone has nothing to hold.
-    pub fn hold_node(&self) -> Vec<Planned> {
-        let Some(node) = self.claim.node() else { return Vec::new() };
-        let (node, name) = (node.to_owned(), self.claim.metadata.name.clone());
-        let effects = [Effect::Freeze { node: node.clone(), claim: name.clone() }, Effect::Cordon { node, claim: name }];
-        let on_refused = self.refused(self.of_placeholder);
-        effects.map(|effect| Planned::new(effect).gone_is_fine().refused(on_refused.clone())).into()
+    pub fn hold_node(&self) -> Option<Planned> {
+        let hold = Effect::Hold { node: self.claim.node()?.to_owned(), claim: self.claim.metadata.name.clone() };
+        Some(Planned::new(hold).gone_is_fine().refused(self.refused(self.of_placeholder)))
     }
 
     /// Creates the placeholder.

@@ -165,8 +165,8 @@ pub enum Effect {
         /// The rotation's claim.
         claim: String,
     },
-    /// Node: cordons it, unless it is cordoned already. Not where it belongs to another rotation.
-    Cordon {
+    /// Node: the same, and cordons it in the same write, unless it is cordoned already.
+    Hold {
         /// The Node.
         node: String,
         /// The rotation's claim.
@@ -360,7 +360,7 @@ impl Effect {
             | Self::SweepClaim { claim, .. }
             | Self::DeleteClaim { claim, .. }
             | Self::ReapClaim { claim, .. } => cluster(Kind::NodeClaim, claim),
-            Self::Freeze { node, .. } | Self::Cordon { node, .. } | Self::Restore { node, .. } => cluster(Kind::Node, node),
+            Self::Freeze { node, .. } | Self::Hold { node, .. } | Self::Restore { node, .. } => cluster(Kind::Node, node),
             Self::CreatePlaceholder { pod, .. } => Target {
                 kind: Kind::Pod,
                 namespace: pod.metadata.namespace.clone().unwrap_or_default(),
@@ -398,7 +398,9 @@ impl fmt::Display for Effect {
             Self::DeleteClaim { claim, .. } => write!(formatter, "NodeClaim {claim}: delete, so that it drains"),
             Self::ReapClaim { claim, .. } => write!(formatter, "NodeClaim {claim}: delete, since the attempt that brought it failed"),
             Self::Freeze { node, .. } => write!(formatter, "Node {node}: protect from voluntary disruption"),
-            Self::Cordon { node, .. } => write!(formatter, "Node {node}: cordon, unless it is cordoned"),
+            Self::Hold { node, .. } => {
+                write!(formatter, "Node {node}: protect from voluntary disruption, and cordon unless it is cordoned")
+            }
             Self::Restore { node, .. } => write!(formatter, "Node {node}: remove our marks, cordon and protection"),
             Self::CreatePlaceholder { claim, .. } => write!(formatter, "Pod: create the placeholder for {claim}"),
             Self::DeletePlaceholder { name, .. } => write!(formatter, "Pod {name}: delete the placeholder"),

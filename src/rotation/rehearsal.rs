@@ -68,19 +68,15 @@ pub fn surge(scene: &Scene<'_>, claim: &NodeClaim, surge: &Surge) -> Result<Rehe
     }
     let name = claim.metadata.name.clone();
     let node = claim.node().unwrap_or_default().to_owned();
-    let writes = [
-        Effect::Freeze { node: node.clone(), claim: name.clone() },
-        Effect::Cordon { node, claim: name.clone() },
-        Effect::CreatePlaceholder { pod: surge.pod.clone(), claim: name },
-        delete(claim),
-    ];
+    let writes =
+        [Effect::Hold { node, claim: name.clone() }, Effect::CreatePlaceholder { pod: surge.pod.clone(), claim: name }, delete(claim)];
     let answers = ask(scene, &writes)?;
     for (write, answer) in writes.iter().zip(&answers) {
         if let Answer::Refused { status, words } = answer {
             return Ok(Rehearsed::Refused(refusal(scene, claim, write, *status, words)));
         }
     }
-    let created = answers.get(2).and_then(|answer| match answer {
+    let created = answers.get(1).and_then(|answer| match answer {
         Answer::Agreed { after: Some(after) } => match after.as_ref() {
             Fresh::Pod(pod) => Some(pod),
             _ => None,

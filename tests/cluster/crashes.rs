@@ -27,10 +27,9 @@ const FAULTS: [&str; 7] =
     ["after-write:1", "before-write:2", "after-write:2", "after-write:3", "after-write:4", "after-write:5", "after-write:6"];
 
 /// What a crash leaves behind while a rotation starts.
-const STARTING: [&str; 5] = [
+const STARTING: [&str; 4] = [
     "pool anchored signed",
     "pool anchored signed; old pending",
-    "pool anchored signed; old pending frozen",
     "pool anchored signed; old pending frozen cordoned",
     "pool anchored signed; old pending frozen cordoned; placeholder",
 ];

@@ -169,18 +169,17 @@ async fn a_rotation_succeeds_once_wherever_it_is_interrupted() {
     assert_snapshot!(everywhere(|| two_claims(fleet()), karpenter).await, @r#"
     pass 1 write 1: anchor web on a
     pass 1 write 2: begin a from [None, Failed] at 2026-12-02T03:00:00Z
-    pass 1 write 3: freeze node-a for a
-    pass 1 write 4: cordon node-a for a
-    pass 1 write 5: create the placeholder of a (cpu 1)
-    pass 2 write 6: note that b came for a
-    pass 2 write 7: freeze node-b for a
-    pass 2 write 8: mirror draining of a on web at 2026-12-02T03:01:00Z, surge provisioned 1m
-    pass 2 write 9: mark a draining from [Pending]
-    pass 2 write 10: delete claim a (uid-a)
-    pass 2 write 11: delete the placeholder rotation/noderotation-surge-a of a
-    pass 4 write 12: restore node-b from a
-    pass 4 write 13: release web from a at 2026-12-02T03:03:00Z: Gone
-    pass 4 write 14: unsign web
+    pass 1 write 3: hold node-a for a
+    pass 1 write 4: create the placeholder of a (cpu 1)
+    pass 2 write 5: note that b came for a
+    pass 2 write 6: freeze node-b for a
+    pass 2 write 7: mirror draining of a on web at 2026-12-02T03:01:00Z, surge provisioned 1m
+    pass 2 write 8: mark a draining from [Pending]
+    pass 2 write 9: delete claim a (uid-a)
+    pass 2 write 10: delete the placeholder rotation/noderotation-surge-a of a
+    pass 4 write 11: restore node-b from a
+    pass 4 write 12: release web from a at 2026-12-02T03:03:00Z: Gone
+    pass 4 write 13: unsign web
     told ["RotationCompleted web", "RotationStarted web"]
     NodePool web: last-rotation-at totals window-settled-at
       success 1, failure 0, expired 0, fallback 0, surges 1, drains 1
@@ -197,14 +196,13 @@ async fn a_rollback_counts_once_wherever_it_is_interrupted() {
     assert_snapshot!(everywhere(|| two_claims(fleet()), |_, _| ()).await, @r#"
     pass 1 write 1: anchor web on a
     pass 1 write 2: begin a from [None, Failed] at 2026-12-02T03:00:00Z
-    pass 1 write 3: freeze node-a for a
-    pass 1 write 4: cordon node-a for a
-    pass 1 write 5: create the placeholder of a (cpu 1)
-    pass 17 write 6: delete the placeholder rotation/noderotation-surge-a of a
-    pass 17 write 7: restore node-a from a
-    pass 17 write 8: mark a failed at 2026-12-02T03:16:00Z
-    pass 17 write 9: release web from a at 2026-12-02T03:16:00Z: Failed at 2026-12-02T03:16:00Z
-    pass 17 write 10: unsign web
+    pass 1 write 3: hold node-a for a
+    pass 1 write 4: create the placeholder of a (cpu 1)
+    pass 17 write 5: delete the placeholder rotation/noderotation-surge-a of a
+    pass 17 write 6: restore node-a from a
+    pass 17 write 7: mark a failed at 2026-12-02T03:16:00Z
+    pass 17 write 8: release web from a at 2026-12-02T03:16:00Z: Failed at 2026-12-02T03:16:00Z
+    pass 17 write 9: unsign web
     told ["RotationFailed a", "RotationStarted web"]
     NodePool web: last-failure-at totals window-settled-at
       success 0, failure 1, expired 0, fallback 0, surges 0, drains 0
@@ -234,16 +232,15 @@ async fn a_rollback_reaps_what_came_wherever_it_is_interrupted() {
     assert_snapshot!(everywhere(|| two_claims(fleet()), unready).await, @r#"
     pass 1 write 1: anchor web on a
     pass 1 write 2: begin a from [None, Failed] at 2026-12-02T03:00:00Z
-    pass 1 write 3: freeze node-a for a
-    pass 1 write 4: cordon node-a for a
-    pass 1 write 5: create the placeholder of a (cpu 1)
-    pass 2 write 6: note that b came for a
-    pass 17 write 7: reap claim b (uid-b)
-    pass 17 write 8: delete the placeholder rotation/noderotation-surge-a of a
-    pass 17 write 9: restore node-a from a
-    pass 17 write 10: mark a failed at 2026-12-02T03:16:00Z
-    pass 17 write 11: release web from a at 2026-12-02T03:16:00Z: Failed at 2026-12-02T03:16:00Z
-    pass 17 write 12: unsign web
+    pass 1 write 3: hold node-a for a
+    pass 1 write 4: create the placeholder of a (cpu 1)
+    pass 2 write 5: note that b came for a
+    pass 17 write 6: reap claim b (uid-b)
+    pass 17 write 7: delete the placeholder rotation/noderotation-surge-a of a
+    pass 17 write 8: restore node-a from a
+    pass 17 write 9: mark a failed at 2026-12-02T03:16:00Z
+    pass 17 write 10: release web from a at 2026-12-02T03:16:00Z: Failed at 2026-12-02T03:16:00Z
+    pass 17 write 11: unsign web
     told ["RotationFailed a", "RotationStarted web"]
     NodePool web: last-failure-at totals window-settled-at
       success 0, failure 1, expired 0, fallback 0, surges 0, drains 0
@@ -267,14 +264,13 @@ async fn a_force_expiry_counts_once_wherever_it_is_interrupted() {
     assert_snapshot!(everywhere(|| two_claims(fleet()), slow).await, @r#"
     pass 1 write 1: anchor web on a
     pass 1 write 2: begin a from [None, Failed] at 2026-12-02T03:00:00Z
-    pass 1 write 3: freeze node-a for a
-    pass 1 write 4: cordon node-a for a
-    pass 1 write 5: create the placeholder of a (cpu 1)
-    pass 3 write 6: mark a expired from [None, Pending]
-    pass 3 write 7: delete the placeholder rotation/noderotation-surge-a of a
-    pass 3 write 8: restore node-a from a
-    pass 3 write 9: release web from a at 2026-12-02T03:02:00Z: Expired
-    pass 3 write 10: unsign web
+    pass 1 write 3: hold node-a for a
+    pass 1 write 4: create the placeholder of a (cpu 1)
+    pass 3 write 5: mark a expired from [None, Pending]
+    pass 3 write 6: delete the placeholder rotation/noderotation-surge-a of a
+    pass 3 write 7: restore node-a from a
+    pass 3 write 8: release web from a at 2026-12-02T03:02:00Z: Expired
+    pass 3 write 9: unsign web
     told ["RotationExpired a", "RotationStarted web"]
     NodePool web: totals window-settled-at
       success 0, failure 0, expired 1, fallback 0, surges 0, drains 0
@@ -297,12 +293,11 @@ async fn so_does_one_whose_claim_is_gone_at_once() {
     assert_snapshot!(everywhere(|| two_claims(fleet()), at_once).await, @r#"
     pass 1 write 1: anchor web on a
     pass 1 write 2: begin a from [None, Failed] at 2026-12-02T03:00:00Z
-    pass 1 write 3: freeze node-a for a
-    pass 1 write 4: cordon node-a for a
-    pass 1 write 5: create the placeholder of a (cpu 1)
-    pass 3 write 6: delete the placeholder rotation/noderotation-surge-a of a
-    pass 3 write 7: release web from a at 2026-12-02T03:02:00Z: Gone
-    pass 3 write 8: unsign web
+    pass 1 write 3: hold node-a for a
+    pass 1 write 4: create the placeholder of a (cpu 1)
+    pass 3 write 5: delete the placeholder rotation/noderotation-surge-a of a
+    pass 3 write 6: release web from a at 2026-12-02T03:02:00Z: Gone
+    pass 3 write 7: unsign web
     told ["RotationExpired a", "RotationStarted web"]
     NodePool web: totals window-settled-at
       success 0, failure 0, expired 1, fallback 0, surges 0, drains 0
@@ -343,14 +338,13 @@ async fn lost_governance_leaves_nothing_wherever_it_is_interrupted() {
     assert_snapshot!(everywhere(|| two_claims(fleet()), leaves).await, @r#"
     pass 1 write 1: anchor web on a
     pass 1 write 2: begin a from [None, Failed] at 2026-12-02T03:00:00Z
-    pass 1 write 3: freeze node-a for a
-    pass 1 write 4: cordon node-a for a
-    pass 1 write 5: create the placeholder of a (cpu 1)
-    pass 3 write 6: delete the placeholder rotation/noderotation-surge-a of a
-    pass 3 write 7: restore node-a from a
-    pass 3 write 8: clear a
-    pass 3 write 9: release web from a at 2026-12-02T03:02:00Z: WithoutOutcome
-    pass 3 write 10: unsign web
+    pass 1 write 3: hold node-a for a
+    pass 1 write 4: create the placeholder of a (cpu 1)
+    pass 3 write 5: delete the placeholder rotation/noderotation-surge-a of a
+    pass 3 write 6: restore node-a from a
+    pass 3 write 7: clear a
+    pass 3 write 8: release web from a at 2026-12-02T03:02:00Z: WithoutOutcome
+    pass 3 write 9: unsign web
     told ["GovernanceLost web", "RotationStarted web"]
     NodePool web: window-settled-at
       success 0, failure 0, expired 0, fallback 0, surges 0, drains 0
@@ -382,19 +376,18 @@ async fn a_rotation_that_loses_its_policy_while_it_drains_is_left_to_its_end() {
     assert_snapshot!(cluster.state().log.join("\n"), @r"
     pass 1 write 1: anchor web on a
     pass 1 write 2: begin a from [None, Failed] at 2026-12-02T03:00:00Z
-    pass 1 write 3: freeze node-a for a
-    pass 1 write 4: cordon node-a for a
-    pass 1 write 5: create the placeholder of a (cpu 1)
-    pass 2 write 6: note that b came for a
-    pass 2 write 7: freeze node-b for a
-    pass 2 write 8: mirror draining of a on web at 2026-12-02T03:01:00Z, surge absorbed 1m
-    pass 2 write 9: mark a draining from [Pending]
-    pass 2 write 10: delete claim a (uid-a)
-    pass 2 write 11: delete the placeholder rotation/noderotation-surge-a of a
-    pass 4 write 12: restore node-a from a
-    pass 4 write 13: restore node-b from a
-    pass 4 write 14: release web from a at 2026-12-02T03:03:00Z: WithoutOutcome
-    pass 4 write 15: unsign web
+    pass 1 write 3: hold node-a for a
+    pass 1 write 4: create the placeholder of a (cpu 1)
+    pass 2 write 5: note that b came for a
+    pass 2 write 6: freeze node-b for a
+    pass 2 write 7: mirror draining of a on web at 2026-12-02T03:01:00Z, surge absorbed 1m
+    pass 2 write 8: mark a draining from [Pending]
+    pass 2 write 9: delete claim a (uid-a)
+    pass 2 write 10: delete the placeholder rotation/noderotation-surge-a of a
+    pass 4 write 11: restore node-a from a
+    pass 4 write 12: restore node-b from a
+    pass 4 write 13: release web from a at 2026-12-02T03:03:00Z: WithoutOutcome
+    pass 4 write 14: unsign web
     ");
     assert_snapshot!(left(&cluster.state()), @r"
     NodePool web: window-settled-at
@@ -410,7 +403,7 @@ async fn a_rotation_that_loses_its_policy_while_it_drains_is_left_to_its_end() {
 #[tokio::test]
 async fn a_start_that_is_refused_anywhere_leaves_nothing_and_says_so() {
     let mut lines = Vec::new();
-    for at in 1..=5 {
+    for at in 1..=4 {
         let cluster = Memory::new(two_claims(fleet()), now());
         let before = left(&cluster.state());
         cluster.state().fault = Some((at, Fault::Refuse));
@@ -427,23 +420,22 @@ async fn a_start_that_is_refused_anywhere_leaves_nothing_and_says_so() {
     2: RotationStarted RotationReleased
     3: RotationStarted RotationReleased SurgeRefused
     4: RotationStarted RotationReleased SurgeRefused
-    5: RotationStarted RotationReleased SurgeRefused
     ");
 }
 
 #[tokio::test]
 async fn a_refused_delete_keeps_the_gate_and_is_tried_again() {
     let cluster = Memory::new(two_claims(fleet()), now());
-    cluster.state().fault = Some((10, Fault::Refuse));
+    cluster.state().fault = Some((9, Fault::Refuse));
     until_rest(&cluster, karpenter).await;
     let state = cluster.state();
     assert!(state.told.iter().any(|notice| notice.reason == "DeleteRefused" && notice.message.ends_with("(403): not allowed")));
-    assert_snapshot!(state.log[9..].join("\n"), @r"
-    pass 3 write 11: delete claim a (uid-a)
-    pass 3 write 12: delete the placeholder rotation/noderotation-surge-a of a
-    pass 5 write 13: restore node-b from a
-    pass 5 write 14: release web from a at 2026-12-02T03:04:00Z: Gone
-    pass 5 write 15: unsign web
+    assert_snapshot!(state.log[8..].join("\n"), @r"
+    pass 3 write 10: delete claim a (uid-a)
+    pass 3 write 11: delete the placeholder rotation/noderotation-surge-a of a
+    pass 5 write 12: restore node-b from a
+    pass 5 write 13: release web from a at 2026-12-02T03:04:00Z: Gone
+    pass 5 write 14: unsign web
     ");
 }
 

@@ -19,7 +19,7 @@ impl Effect {
             Self::SweepClaim { .. } => "its state is pending or draining, and it is not being deleted".into(),
             Self::DeleteClaim { .. } => "its state is draining, and it is the same object".into(),
             Self::ReapClaim { .. } => "it is the same object".into(),
-            Self::Freeze { claim, .. } | Self::Cordon { claim, .. } => format!("it belongs to no rotation but that of {claim}"),
+            Self::Freeze { claim, .. } | Self::Hold { claim, .. } => format!("it belongs to no rotation but that of {claim}"),
             Self::Restore { .. } => "its marks are this rotation's".into(),
             Self::CreatePlaceholder { .. } => "there is no Pod of this name".into(),
             Self::DeletePlaceholder { claim, .. } => format!("it is the placeholder of {claim}"),

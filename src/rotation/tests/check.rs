@@ -175,7 +175,7 @@ pub fn words(effect: &Effect) -> String {
         Effect::DeleteClaim { claim, uid } => format!("delete claim {claim} ({uid})"),
         Effect::ReapClaim { claim, uid } => format!("reap claim {claim} ({uid})"),
         Effect::Freeze { node, claim } => format!("freeze {node} for {claim}"),
-        Effect::Cordon { node, claim } => format!("cordon {node} for {claim}"),
+        Effect::Hold { node, claim } => format!("hold {node} for {claim}"),
         Effect::Restore { node, owner: Owner::Claim(claim) } => format!("restore {node} from {claim}"),
         Effect::Restore { node, owner: Owner::NoneOf(anchored) } => format!("restore {node} from any but {anchored:?}"),
         Effect::CreatePlaceholder { pod, claim } => {

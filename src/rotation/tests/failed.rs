@@ -22,8 +22,8 @@ fn an_unaccounted_failure_is_counted_first_whatever_else_is_true() {
       release web from a at 2026-12-02T03:00:00Z: Failed at 2026-12-02T02:15:00Z | says the outcome
       unsign web | gone is fine
     ");
-    assert_snapshot!(action(&failed(mins(45)).note(keys::LAST_FAILURE_AT, ago(mins(46))), now()), @"account: counts the failed attempt on NodeClaim a");
-    assert_snapshot!(action(&failed(mins(45)).change(Kind::NodeClaim, "a", |claim| claim.deleting(mins(1))), now()), @"account: counts the failed attempt on NodeClaim a");
+    assert_snapshot!(action(&failed(mins(45)).note(keys::LAST_FAILURE_AT, ago(mins(46))), now()), @r"account: counts the failed attempt on NodeClaim a");
+    assert_snapshot!(action(&failed(mins(45)).change(Kind::NodeClaim, "a", |claim| claim.deleting(mins(1))), now()), @r"account: counts the failed attempt on NodeClaim a");
 }
 
 #[test]
@@ -44,8 +44,7 @@ fn an_accounted_failure_past_its_backoff_is_tried_again() {
     asks node-a, pods on node-a
     web: retry: tries NodeClaim a again
       begin a from [Failed] at 2026-12-02T03:00:00Z | instead: release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
-      freeze node-a for a | gone is fine | refused: SurgeRefused | instead: restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
-      cordon node-a for a | gone is fine | refused: SurgeRefused | instead: restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
+      hold node-a for a | gone is fine | refused: SurgeRefused | instead: restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
       create the placeholder of a (cpu 1) | refused: SurgeRefused | instead: delete the placeholder rotation/noderotation-surge-a of a, restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
     ");
 }
@@ -63,15 +62,15 @@ fn an_accounted_failure_within_its_backoff_is_released() {
 #[test]
 fn a_retry_passes_every_gate_of_a_start() {
     let static_pool = accounted(mins(31)).change(Kind::NodePool, "web", |pool| pool.spec("replicas", json!(3)));
-    assert_snapshot!(action(&static_pool, now()), @"release: releases the anchor on the failed NodeClaim a: no retry is due");
-    assert_snapshot!(action(&accounted(mins(31)), at("2026-12-02T06:30:00Z")), @"release: releases the anchor on the failed NodeClaim a: no retry is due");
-    assert_snapshot!(action(&accounted(mins(31)).note(keys::FREEZE, "2027-01-01T00:00:00Z"), now()), @"release: releases the anchor on the failed NodeClaim a: no retry is due");
-    assert_snapshot!(action(&accounted(mins(31)).note(keys::LAST_ROTATION_AT, ago(mins(1))), now()), @"release: releases the anchor on the failed NodeClaim a: no retry is due");
+    assert_snapshot!(action(&static_pool, now()), @r"release: releases the anchor on the failed NodeClaim a: no retry is due");
+    assert_snapshot!(action(&accounted(mins(31)), at("2026-12-02T06:30:00Z")), @r"release: releases the anchor on the failed NodeClaim a: no retry is due");
+    assert_snapshot!(action(&accounted(mins(31)).note(keys::FREEZE, "2027-01-01T00:00:00Z"), now()), @r"release: releases the anchor on the failed NodeClaim a: no retry is due");
+    assert_snapshot!(action(&accounted(mins(31)).note(keys::LAST_ROTATION_AT, ago(mins(1))), now()), @r"release: releases the anchor on the failed NodeClaim a: no retry is due");
     let full = accounted(mins(31)).change(Kind::NodePool, "web", |pool| pool.spec("limits", json!({"nodes": 1})));
-    assert_snapshot!(action(&full, now()), @"release: releases the anchor on the failed NodeClaim a: no retry is due");
+    assert_snapshot!(action(&full, now()), @r"release: releases the anchor on the failed NodeClaim a: no retry is due");
 }
 
 #[test]
 fn an_opening_window_ends_the_backoff() {
-    assert_snapshot!(action(&accounted(mins(61)).change(Kind::NodeClaim, "a", |claim| claim.note(keys::RETRY_COUNT, "9")), now()), @"retry: tries NodeClaim a again");
+    assert_snapshot!(action(&accounted(mins(61)).change(Kind::NodeClaim, "a", |claim| claim.note(keys::RETRY_COUNT, "9")), now()), @r"retry: tries NodeClaim a again");
 }

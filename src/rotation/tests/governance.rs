@@ -80,8 +80,7 @@ fn an_anchor_on_another_pools_claim_is_released_and_nothing_of_that_pool_touched
     asks events about noderotation-surge-a
     other: await-surge: the placeholder noderotation-surge-a has no Node yet
       begin a from [None, Pending] at 2026-12-02T03:00:00Z | instead: release other from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign other
-      freeze node-a for a | gone is fine | refused: SurgeRefused | instead: delete the placeholder rotation/noderotation-surge-a of a, restore node-a from a, clear a, release other from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign other
-      cordon node-a for a | gone is fine | refused: SurgeRefused | instead: delete the placeholder rotation/noderotation-surge-a of a, restore node-a from a, clear a, release other from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign other
+      hold node-a for a | gone is fine | refused: SurgeRefused | instead: delete the placeholder rotation/noderotation-surge-a of a, restore node-a from a, clear a, release other from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign other
       wakes 2026-12-02T03:10:01Z
     web: release: the anchor names NodeClaim a, which belongs to other: released without outcome
       release web from a at 2026-12-02T03:00:00Z: WithoutOutcome | says StateUnreadable
@@ -100,8 +99,8 @@ fn an_anchor_on_another_pools_claim_is_released_and_nothing_of_that_pool_touched
 #[test]
 fn a_tie_or_an_invalid_policy_lets_a_rotation_go_on() {
     let tied = fleet().awaiting(mins(5)).policy("also", json!({"workload": "web"}), |_| ());
-    assert_snapshot!(action(&tied, now()), @"await-surge: its placeholder is created");
-    assert_snapshot!(action(&fleet().awaiting(mins(5)).surge("readyTimeout", json!("soon")), now()), @"await-surge: its placeholder is created");
+    assert_snapshot!(action(&tied, now()), @r"await-surge: its placeholder is created");
+    assert_snapshot!(action(&fleet().awaiting(mins(5)).surge("readyTimeout", json!("soon")), now()), @r"await-surge: its placeholder is created");
 }
 
 #[test]
@@ -110,6 +109,6 @@ fn when_it_comes_back_nothing_starts_beside_a_drain_that_was_left_to_its_end() {
         let drains = |claim: Object| if deleting { claim.state("draining").deleting(mins(1)) } else { claim };
         fleet().claim("a", drains).claim("b", |claim| claim)
     };
-    assert_snapshot!(action(&back(true), now()), @"gated: no start (still-draining): NodeClaim a still drains, from an earlier rotation that nothing refers to any more");
+    assert_snapshot!(action(&back(true), now()), @r"gated: no start (still-draining): NodeClaim a still drains, from an earlier rotation that nothing refers to any more");
     assert!(action(&back(false), now()).starts_with("start:"));
 }

@@ -229,7 +229,7 @@ fn effects_on_a_node() {
     let (node, claim) = ("node-a".to_owned(), "a".to_owned());
     let effects = [
         Effect::Freeze { node: node.clone(), claim: claim.clone() },
-        Effect::Cordon { node: node.clone(), claim: claim.clone() },
+        Effect::Hold { node: node.clone(), claim: claim.clone() },
         Effect::Restore { node: node.clone(), owner: Owner::Claim(claim.clone()) },
         Effect::Restore { node: node.clone(), owner: Owner::NoneOf(BTreeSet::new()) },
         Effect::Restore { node, owner: Owner::NoneOf(BTreeSet::from([claim])) },

@@ -38,11 +38,11 @@ fn operators() -> Vec<Value> {
 fn whatever_was_done_to_a_node_is_undone_and_nothing_else() {
     let (node, claim) = ("node-a".to_owned(), "a".to_owned());
     let freeze = Effect::Freeze { node: node.clone(), claim: claim.clone() };
-    let cordon = Effect::Cordon { node: node.clone(), claim: claim.clone() };
+    let hold = Effect::Hold { node: node.clone(), claim: claim.clone() };
     let by_rotation = Effect::Restore { node: node.clone(), owner: Owner::Claim(claim) };
     let by_sweep = Effect::Restore { node, owner: Owner::NoneOf(BTreeSet::from(["b".to_owned()])) };
     for before in operators() {
-        for done in [vec![], vec![&freeze], vec![&cordon], vec![&freeze, &cordon], vec![&freeze, &freeze, &cordon, &cordon, &freeze]] {
+        for done in [vec![], vec![&freeze], vec![&hold], vec![&freeze, &hold], vec![&hold, &hold, &freeze]] {
             for restore in [&by_rotation, &by_sweep] {
                 let mut after = before.clone();
                 done.iter().for_each(|effect| perform(&mut after, effect));
@@ -57,8 +57,7 @@ fn whatever_was_done_to_a_node_is_undone_and_nothing_else() {
 fn what_the_operator_does_meanwhile_stays() {
     let mut node = operators()[0].clone();
     let (name, claim) = ("node-a".to_owned(), "a".to_owned());
-    perform(&mut node, &Effect::Freeze { node: name.clone(), claim: claim.clone() });
-    perform(&mut node, &Effect::Cordon { node: name.clone(), claim: claim.clone() });
+    perform(&mut node, &Effect::Hold { node: name.clone(), claim: claim.clone() });
     node["metadata"]["annotations"][keys::DO_NOT_DISRUPT] = json!("2h");
     node["metadata"]["annotations"]["example.com/note"] = json!("look");
     node["spec"].as_object_mut().unwrap().remove("unschedulable");

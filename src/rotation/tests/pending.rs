@@ -21,8 +21,7 @@ fn an_anchor_alone_begins_the_attempt() {
     asks node-a, pods on node-a
     web: await-surge: its placeholder is created
       begin a from [None, Pending] at 2026-12-02T03:00:00Z | instead: release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
-      freeze node-a for a | gone is fine | refused: SurgeRefused | instead: restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
-      cordon node-a for a | gone is fine | refused: SurgeRefused | instead: restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
+      hold node-a for a | gone is fine | refused: SurgeRefused | instead: restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
       create the placeholder of a (cpu 1) | refused: SurgeRefused | instead: delete the placeholder rotation/noderotation-surge-a of a, restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
       wakes 2026-12-02T03:15:01Z
     ");
@@ -35,8 +34,7 @@ fn a_missing_placeholder_is_created_and_everything_re_asserted() {
     asks node-a, pods on node-a
     web: await-surge: its placeholder is created
       begin a from [None, Pending] at 2026-12-02T03:00:00Z | instead: release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
-      freeze node-a for a | gone is fine | refused: SurgeRefused | instead: restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
-      cordon node-a for a | gone is fine | refused: SurgeRefused | instead: restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
+      hold node-a for a | gone is fine | refused: SurgeRefused | instead: restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
       create the placeholder of a (cpu 1) | refused: SurgeRefused | instead: delete the placeholder rotation/noderotation-surge-a of a, restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
       wakes 2026-12-02T03:10:01Z
     ");
@@ -49,12 +47,11 @@ fn a_freeze_holds_what_escalates_and_nothing_else() {
     asks nodes of web
     web: await-surge: the surge for a is held until 2026-12-02T04:00:00Z (frozen); the attempt times out at 2026-12-02T03:10:00Z
       begin a from [None, Pending] at 2026-12-02T03:00:00Z | instead: release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
-      freeze node-a for a | gone is fine | refused: SurgeRefused | instead: restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
-      cordon node-a for a | gone is fine | refused: SurgeRefused | instead: restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
+      hold node-a for a | gone is fine | refused: SurgeRefused | instead: restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
       wakes 2026-12-02T03:10:01Z
     ");
-    assert_snapshot!(action(&surged(|claim| claim).note(keys::FREEZE, "some day"), now()), @"await-surge: the surge for a is held until the freeze is mended or removed; the attempt times out at 2026-12-02T03:10:00Z");
-    assert_snapshot!(action(&surged(|claim| claim).note(keys::FREEZE, ago(secs(0))), now()), @"drain: Node node-b (provisioned) is Ready after 5m: NodeClaim a is deleted and drains");
+    assert_snapshot!(action(&surged(|claim| claim).note(keys::FREEZE, "some day"), now()), @r"await-surge: the surge for a is held until the freeze is mended or removed; the attempt times out at 2026-12-02T03:10:00Z");
+    assert_snapshot!(action(&surged(|claim| claim).note(keys::FREEZE, ago(secs(0))), now()), @r"drain: Node node-b (provisioned) is Ready after 5m: NodeClaim a is deleted and drains");
 }
 
 #[test]
@@ -65,7 +62,7 @@ fn gates_hold_no_rotation_that_is_in_flight() {
         .policy("also", json!({"workload": "web"}), |_| ())
         .surge("drainEstimate", json!("soon"))
         .change(Kind::NodePool, "web", |pool| pool.spec("replicas", json!(3)).deleting(mins(1)));
-    assert_snapshot!(action(&fleet, at("2026-12-02T03:09:00Z")), @"drain: Node node-b (provisioned) is Ready after 14m: NodeClaim a is deleted and drains");
+    assert_snapshot!(action(&fleet, at("2026-12-02T03:09:00Z")), @r"drain: Node node-b (provisioned) is Ready after 14m: NodeClaim a is deleted and drains");
 }
 
 #[test]
@@ -79,8 +76,7 @@ fn an_ended_placeholder_is_replaced_in_the_same_attempt() {
     asks node-a, pods on node-a
     web: await-surge: its placeholder ended (Failed: Evicted: low on memory) and is created anew
       begin a from [None, Pending] at 2026-12-02T03:00:00Z | instead: release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
-      freeze node-a for a | gone is fine | refused: SurgeRefused | instead: delete the placeholder rotation/noderotation-surge-a of a, restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
-      cordon node-a for a | gone is fine | refused: SurgeRefused | instead: delete the placeholder rotation/noderotation-surge-a of a, restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
+      hold node-a for a | gone is fine | refused: SurgeRefused | instead: delete the placeholder rotation/noderotation-surge-a of a, restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
       delete the placeholder rotation/noderotation-surge-a of a | gone is fine
       create the placeholder of a (cpu 1) | refused: SurgeRefused | instead: delete the placeholder rotation/noderotation-surge-a of a, restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
       wakes 2026-12-02T03:10:01Z
@@ -93,8 +89,7 @@ fn a_terminating_placeholder_holds_the_name() {
     asks nodes of web
     web: await-surge: the earlier placeholder noderotation-surge-a is terminating
       begin a from [None, Pending] at 2026-12-02T03:00:00Z | instead: release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
-      freeze node-a for a | gone is fine | refused: SurgeRefused | instead: delete the placeholder rotation/noderotation-surge-a of a, restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
-      cordon node-a for a | gone is fine | refused: SurgeRefused | instead: delete the placeholder rotation/noderotation-surge-a of a, restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
+      hold node-a for a | gone is fine | refused: SurgeRefused | instead: delete the placeholder rotation/noderotation-surge-a of a, restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
       wakes 2026-12-02T03:10:01Z
     ");
 }
@@ -106,8 +101,7 @@ fn an_unbound_placeholder_is_told_with_what_the_scheduler_says() {
     asks events about noderotation-surge-a
     web: await-surge: the placeholder noderotation-surge-a has no Node yet
       begin a from [None, Pending] at 2026-12-02T03:00:00Z | instead: release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
-      freeze node-a for a | gone is fine | refused: SurgeRefused | instead: delete the placeholder rotation/noderotation-surge-a of a, restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
-      cordon node-a for a | gone is fine | refused: SurgeRefused | instead: delete the placeholder rotation/noderotation-surge-a of a, restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
+      hold node-a for a | gone is fine | refused: SurgeRefused | instead: delete the placeholder rotation/noderotation-surge-a of a, restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
       wakes 2026-12-02T03:10:01Z
     ");
     let mut fleet = placed(|pod| pod);
@@ -117,8 +111,7 @@ fn an_unbound_placeholder_is_told_with_what_the_scheduler_says() {
     asks events about noderotation-surge-a
     web: await-surge: The placeholder noderotation-surge-a has no Node yet. karpenter: no instance type fits
       begin a from [None, Pending] at 2026-12-02T03:00:00Z | instead: release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
-      freeze node-a for a | gone is fine | refused: SurgeRefused | instead: delete the placeholder rotation/noderotation-surge-a of a, restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
-      cordon node-a for a | gone is fine | refused: SurgeRefused | instead: delete the placeholder rotation/noderotation-surge-a of a, restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
+      hold node-a for a | gone is fine | refused: SurgeRefused | instead: delete the placeholder rotation/noderotation-surge-a of a, restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
       ! Warning SurgeUnschedulable on NodeClaim a: The placeholder noderotation-surge-a has no Node yet. karpenter: no instance type fits
       wakes 2026-12-02T03:10:01Z
     ");
@@ -135,8 +128,7 @@ fn a_bound_placeholder_that_does_not_run_is_told_with_the_reason_and_its_claim_n
     asks nodes of web
     web: await-surge: the placeholder is bound to Node node-b and not Running: image pause: ErrImagePull: no such host
       begin a from [None, Pending] at 2026-12-02T03:00:00Z | instead: release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
-      freeze node-a for a | gone is fine | refused: SurgeRefused | instead: delete the placeholder rotation/noderotation-surge-a of a, restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
-      cordon node-a for a | gone is fine | refused: SurgeRefused | instead: delete the placeholder rotation/noderotation-surge-a of a, restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
+      hold node-a for a | gone is fine | refused: SurgeRefused | instead: delete the placeholder rotation/noderotation-surge-a of a, restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
       note that b came for a
       wakes 2026-12-02T03:10:01Z
     ");
@@ -150,15 +142,14 @@ fn a_running_placeholder_on_a_node_that_is_not_ready_waits() {
     asks node-b
     web: await-surge: the placeholder's node node-b is not Ready
       begin a from [None, Pending] at 2026-12-02T03:00:00Z | instead: release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
-      freeze node-a for a | gone is fine | refused: SurgeRefused | instead: delete the placeholder rotation/noderotation-surge-a of a, restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
-      cordon node-a for a | gone is fine | refused: SurgeRefused | instead: delete the placeholder rotation/noderotation-surge-a of a, restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
+      hold node-a for a | gone is fine | refused: SurgeRefused | instead: delete the placeholder rotation/noderotation-surge-a of a, restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
       note that b came for a
       wakes 2026-12-02T03:10:01Z
     ");
     let gone = placed(|pod| pod.on("node-x").phase("Running"));
-    assert_snapshot!(action(&gone, now()), @"await-surge: the placeholder's node node-x does not exist");
+    assert_snapshot!(action(&gone, now()), @r"await-surge: the placeholder's node node-x does not exist");
     let own = placed(|pod| pod.on("node-a").phase("Running"));
-    assert_snapshot!(action(&own, now()), @"await-surge: the placeholder runs on the old node node-a itself");
+    assert_snapshot!(action(&own, now()), @r"await-surge: the placeholder runs on the old node node-a itself");
 }
 
 #[test]
@@ -168,8 +159,7 @@ fn a_ready_surge_drains_the_old_node() {
     asks node-b
     web: drain: Node node-b (provisioned) is Ready after 5m: NodeClaim a is deleted and drains
       begin a from [None, Pending] at 2026-12-02T03:00:00Z | instead: release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
-      freeze node-a for a | gone is fine | refused: SurgeRefused | instead: delete the placeholder rotation/noderotation-surge-a of a, restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
-      cordon node-a for a | gone is fine | refused: SurgeRefused | instead: delete the placeholder rotation/noderotation-surge-a of a, restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
+      hold node-a for a | gone is fine | refused: SurgeRefused | instead: delete the placeholder rotation/noderotation-surge-a of a, restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
       note that b came for a
       freeze node-b for a
       mirror draining of a on web at 2026-12-02T03:00:00Z, surge provisioned 5m
@@ -186,8 +176,7 @@ fn a_node_that_was_there_before_may_take_the_placeholder_too() {
     asks node-b
     web: drain: Node node-b (absorbed) is Ready after 5m: NodeClaim a is deleted and drains
       begin a from [None, Pending] at 2026-12-02T03:00:00Z | instead: release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
-      freeze node-a for a | gone is fine | refused: SurgeRefused | instead: delete the placeholder rotation/noderotation-surge-a of a, restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
-      cordon node-a for a | gone is fine | refused: SurgeRefused | instead: delete the placeholder rotation/noderotation-surge-a of a, restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
+      hold node-a for a | gone is fine | refused: SurgeRefused | instead: delete the placeholder rotation/noderotation-surge-a of a, restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
       note that b came for a
       freeze node-b for a
       mirror draining of a on web at 2026-12-02T03:00:00Z, surge absorbed 5m
@@ -208,9 +197,9 @@ fn a_start_that_cannot_be_used_is_stamped_anew() {
 #[test]
 fn the_start_of_an_earlier_attempt_does_not_end_this_one() {
     let old = |state: &'static str| fleet().anchored("a").claim("a", move |claim| claim.state(state).note(keys::STARTED_AT, ago(days(2))));
-    assert_snapshot!(action(&old(""), now()), @"await-surge: its placeholder is created");
-    assert_snapshot!(action(&old("unheard-of"), now()), @"await-surge: its placeholder is created");
-    assert_snapshot!(action(&old("pending"), now()), @"rollback: readyTimeout 15m has passed without a Ready surge for NodeClaim a");
+    assert_snapshot!(action(&old(""), now()), @r"await-surge: its placeholder is created");
+    assert_snapshot!(action(&old("unheard-of"), now()), @r"await-surge: its placeholder is created");
+    assert_snapshot!(action(&old("pending"), now()), @r"rollback: readyTimeout 15m has passed without a Ready surge for NodeClaim a");
 }
 
 #[test]
@@ -222,8 +211,7 @@ fn a_node_that_is_gone_waits_for_the_timeout_and_is_told() {
     asks node-a, pods on node-a
     web: await-surge: Node node-a of NodeClaim a is gone
       begin a from [None, Pending] at 2026-12-02T03:00:00Z | instead: release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
-      freeze node-a for a | gone is fine | refused: SurgeRefused | instead: restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
-      cordon node-a for a | gone is fine | refused: SurgeRefused | instead: restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
+      hold node-a for a | gone is fine | refused: SurgeRefused | instead: restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
       error: Node node-a of NodeClaim a is gone
       wakes 2026-12-02T03:10:01Z
     ");
@@ -239,6 +227,6 @@ fn a_surge_whose_claim_does_not_name_its_node_yet_is_told_by_the_nodes_age() {
         let fleet = surged(|claim| claim).change(Kind::NodeClaim, "b", unnamed).change(Kind::Node, "node-b", |node| node.age(age));
         action(&fleet, now())
     };
-    assert_snapshot!(path(mins(4)), @"drain: Node node-b (provisioned) is Ready after 5m: NodeClaim a is deleted and drains");
-    assert_snapshot!(path(mins(6)), @"drain: Node node-b (absorbed) is Ready after 5m: NodeClaim a is deleted and drains");
+    assert_snapshot!(path(mins(4)), @r"drain: Node node-b (provisioned) is Ready after 5m: NodeClaim a is deleted and drains");
+    assert_snapshot!(path(mins(6)), @r"drain: Node node-b (absorbed) is Ready after 5m: NodeClaim a is deleted and drains");
 }

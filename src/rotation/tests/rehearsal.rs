@@ -46,10 +46,10 @@ fn a_start_is_asked_for_in_full_within_the_rounds() {
     assert_snapshot!(rehearsed(&due()), @r"
     asks nodes of web
     asks node-a, pods on node-a, rehearsal: begin a from [None, Failed] at 2026-12-02T03:00:00Z
-    asks rehearsal: cordon node-a for a, rehearsal: create the placeholder of a (cpu 1), rehearsal: delete claim a (uid-a), rehearsal: freeze node-a for a
+    asks rehearsal: create the placeholder of a (cpu 1), rehearsal: delete claim a (uid-a), rehearsal: hold node-a for a
     start: starts the rotation of NodeClaim a on Node node-a, age 168h, deadline 2026-12-09T03:00:00Z
     eligible 4
-    5 writes
+    4 writes
     ");
 }
 
@@ -58,7 +58,7 @@ fn a_claim_whose_stamp_is_refused_gives_its_turn_to_the_next() {
     let mut fleet = due();
     fleet.answers.insert(("stamp", "a".into()), refused());
     assert!(rehearsed(&fleet).ends_with(
-        "start: starts the rotation of NodeClaim b on Node node-b, age 167h59m, deadline 2026-12-09T03:01:00Z\nunwritable 1, eligible 3\n5 writes"
+        "start: starts the rotation of NodeClaim b on Node node-b, age 167h59m, deadline 2026-12-09T03:01:00Z\nunwritable 1, eligible 3\n4 writes"
     ));
     for claim in ["b", "c"] {
         fleet.answers.insert(("stamp", claim.into()), refused());
@@ -69,8 +69,7 @@ fn a_claim_whose_stamp_is_refused_gives_its_turn_to_the_next() {
 #[test]
 fn a_refused_write_starts_nothing_and_is_told_with_the_servers_words() {
     for (kind, name, reason, write) in [
-        ("freeze", "node-a", "SurgeRefused", "Node node-a: protect from voluntary disruption"),
-        ("cordon", "node-a", "SurgeRefused", "Node node-a: cordon, unless it is cordoned"),
+        ("hold", "node-a", "SurgeRefused", "Node node-a: protect from voluntary disruption, and cordon unless it is cordoned"),
         ("create", "noderotation-surge-a", "SurgeRefused", "Pod: create the placeholder for a"),
         ("delete", "a", "DeleteRefused", "NodeClaim a: delete, so that it drains"),
     ] {
@@ -85,10 +84,10 @@ fn a_refused_write_starts_nothing_and_is_told_with_the_servers_words() {
 #[test]
 fn what_cannot_be_told_goes_on() {
     let mut fleet = due();
-    for (kind, name) in [("stamp", "a"), ("freeze", "node-a"), ("create", "noderotation-surge-a"), ("delete", "a")] {
+    for (kind, name) in [("stamp", "a"), ("hold", "node-a"), ("create", "noderotation-surge-a"), ("delete", "a")] {
         fleet.answers.insert((kind, name.into()), Answer::Unknown("dry run is not supported".into()));
     }
-    assert!(rehearsed(&fleet).ends_with("eligible 4\n5 writes"));
+    assert!(rehearsed(&fleet).ends_with("eligible 4\n4 writes"));
 }
 
 #[test]
@@ -106,7 +105,7 @@ fn a_placeholder_that_would_be_changed_is_told_with_both_numbers() {
         told.contains("! SurgeMutated The placeholder for NodeClaim a would not be created as it was sent: cpu: 1 sent, 1100m returned"),
         "{told}"
     );
-    assert!(told.ends_with("5 writes"));
+    assert!(told.ends_with("4 writes"));
 
     // Without its label no pass would ever find it again.
     pod["metadata"]["labels"] = json!({});

@@ -14,8 +14,7 @@ fn a_due_claim_and_open_gates_start_a_rotation() {
     web: start: starts the rotation of NodeClaim a on Node node-a, age 144h, deadline 2026-12-10T03:00:00Z
       anchor web on a | refused: SurgeRefused | says RotationStarted
       begin a from [None, Failed] at 2026-12-02T03:00:00Z | instead: release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
-      freeze node-a for a | gone is fine | refused: SurgeRefused | instead: restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
-      cordon node-a for a | gone is fine | refused: SurgeRefused | instead: restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
+      hold node-a for a | gone is fine | refused: SurgeRefused | instead: restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
       create the placeholder of a (cpu 1) | refused: SurgeRefused | instead: delete the placeholder rotation/noderotation-surge-a of a, restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
     ");
 }
@@ -29,11 +28,10 @@ fn a_failed_claim_past_its_backoff_starts_again_and_keeps_its_pause() {
     web: start: starts the rotation of NodeClaim a on Node node-a, age 144h, deadline 2026-12-10T03:00:00Z
       anchor web on a after the failure at 2026-12-02T02:29:00Z | refused: SurgeRefused | says RotationStarted
       begin a from [None, Failed] at 2026-12-02T03:00:00Z | instead: release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
-      freeze node-a for a | gone is fine | refused: SurgeRefused | instead: restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
-      cordon node-a for a | gone is fine | refused: SurgeRefused | instead: restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
+      hold node-a for a | gone is fine | refused: SurgeRefused | instead: restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
       create the placeholder of a (cpu 1) | refused: SurgeRefused | instead: delete the placeholder rotation/noderotation-surge-a of a, restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
     ");
-    assert_snapshot!(action(&failed(mins(29)), now()), @"idle: no eligible candidate");
+    assert_snapshot!(action(&failed(mins(29)), now()), @r"idle: no eligible candidate");
 }
 
 #[test]
@@ -52,7 +50,7 @@ fn no_headroom_no_start_and_the_numbers_are_told() {
       ! Warning InsufficientHeadroom on NodePool web: No rotation starts: the surge for a does not fit spec.limits: cpu: 1 requested, 500m remaining of limit 4500m. Raise the limits of NodePool web by at least one node.
       wakes 2026-12-02T06:00:00Z
     ");
-    assert_snapshot!(action(&limited("5"), now()), @"start: starts the rotation of NodeClaim a on Node node-a, age 144h, deadline 2026-12-10T03:00:00Z");
+    assert_snapshot!(action(&limited("5"), now()), @r"start: starts the rotation of NodeClaim a on Node node-a, age 144h, deadline 2026-12-10T03:00:00Z");
 }
 
 #[test]
@@ -67,8 +65,7 @@ fn the_clamp_is_told_with_the_start() {
     web: start: starts the rotation of NodeClaim a on Node node-a, age 144h, deadline 2026-12-10T03:00:00Z
       anchor web on a | refused: SurgeRefused | says RotationStarted
       begin a from [None, Failed] at 2026-12-02T03:00:00Z | instead: release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
-      freeze node-a for a | gone is fine | refused: SurgeRefused | instead: restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
-      cordon node-a for a | gone is fine | refused: SurgeRefused | instead: restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
+      hold node-a for a | gone is fine | refused: SurgeRefused | instead: restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
       create the placeholder of a (cpu 900m) | refused: SurgeRefused | instead: delete the placeholder rotation/noderotation-surge-a of a, restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
       ! Normal SurgeClamped on NodeClaim a (cpu): cpu: the Pods request 1, Karpenter plans with 900m beside the DaemonSets: the placeholder requests that much
     ");
@@ -112,8 +109,7 @@ fn a_claim_that_lives_no_longer_than_its_lead_is_told_and_due_at_once() {
     web: start: starts the rotation of NodeClaim a on Node node-a, age 1h, deadline 2026-12-10T02:00:00Z
       anchor web on a | refused: SurgeRefused | says RotationStarted
       begin a from [None, Failed] at 2026-12-02T03:00:00Z | instead: release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
-      freeze node-a for a | gone is fine | refused: SurgeRefused | instead: restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
-      cordon node-a for a | gone is fine | refused: SurgeRefused | instead: restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
+      hold node-a for a | gone is fine | refused: SurgeRefused | instead: restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
       create the placeholder of a (cpu 1) | refused: SurgeRefused | instead: delete the placeholder rotation/noderotation-surge-a of a, restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
       ! Warning ShortLead on NodeClaim a: expireAfter 192h is not longer than the lead time 193h19m: the node is rotated at the first opportunity. Raise expireAfter, or add maintenance windows.
     ");
@@ -126,8 +122,8 @@ fn an_idle_pool_wakes_when_the_next_claim_is_due_or_the_window_ends() {
     web: idle: no eligible candidate
       wakes 2026-12-02T03:05:01Z
     ");
-    assert_snapshot!(action(&due_in(secs(0)), now()), @"idle: no eligible candidate");
-    assert_snapshot!(action(&due_in(secs(-1)), now()), @"start: starts the rotation of NodeClaim a on Node node-a, age 142h41m1s, deadline 2026-12-10T04:18:59Z");
+    assert_snapshot!(action(&due_in(secs(0)), now()), @r"idle: no eligible candidate");
+    assert_snapshot!(action(&due_in(secs(-1)), now()), @r"start: starts the rotation of NodeClaim a on Node node-a, age 142h41m1s, deadline 2026-12-10T04:18:59Z");
     assert_snapshot!(check(&fleet(), now()), @r"
     web: idle: no eligible candidate
       wakes 2026-12-02T06:00:00Z
@@ -136,5 +132,5 @@ fn an_idle_pool_wakes_when_the_next_claim_is_due_or_the_window_ends() {
 
 #[test]
 fn an_ungoverned_pool_has_nothing_to_do() {
-    assert_snapshot!(check(&fleet().ungoverned().claim("a", |claim| claim), now()), @"web: ungoverned: no RotationPolicy matches this pool");
+    assert_snapshot!(check(&fleet().ungoverned().claim("a", |claim| claim), now()), @r"web: ungoverned: no RotationPolicy matches this pool");
 }

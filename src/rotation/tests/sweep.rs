@@ -77,8 +77,7 @@ fn bookkeeping_without_a_state_is_cleared_and_does_not_hold_a_start() {
     web: start: starts the rotation of NodeClaim a on Node node-a, age 144h, deadline 2026-12-10T03:00:00Z
       anchor web on a | refused: SurgeRefused | says RotationStarted
       begin a from [None, Failed] at 2026-12-02T03:00:00Z | instead: release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
-      freeze node-a for a | gone is fine | refused: SurgeRefused | instead: restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
-      cordon node-a for a | gone is fine | refused: SurgeRefused | instead: restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
+      hold node-a for a | gone is fine | refused: SurgeRefused | instead: restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
       create the placeholder of a (cpu 1) | refused: SurgeRefused | instead: delete the placeholder rotation/noderotation-surge-a of a, restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
     ");
 }
@@ -99,5 +98,5 @@ fn what_belongs_to_a_pool_that_cannot_be_read_is_left() {
     let mut fleet = fleet().awaiting(mins(5)).placeholder("a", |pod| pod);
     fleet.objects.remove(&(Kind::NodePool, "web".into()));
     fleet.unreadable.push(crate::view::Unreadable { kind: "NodePool", name: "web".into(), pool: None, why: "spec: a number".into() });
-    assert_snapshot!(check(&fleet, now()), @"web: error: NodePool web: spec: a number");
+    assert_snapshot!(check(&fleet, now()), @r"web: error: NodePool web: spec: a number");
 }

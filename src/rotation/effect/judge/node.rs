@@ -1,4 +1,4 @@
-//! Writes on a Node: freeze, cordon, and their undoing. Only what is ours is ever removed.
+//! Writes on a Node: freeze, with or without a cordon, and their undoing. Only what is ours is ever removed.
 
 use super::{Verdict, misdirected};
 use crate::{
@@ -12,8 +12,8 @@ const MARKS: [&str; 4] = [keys::SURGE_FOR, keys::DO_NOT_DISRUPT_OWNED, keys::DO_
 
 pub(super) fn judge(effect: &Effect, node: &Node) -> Verdict {
     match effect {
-        Effect::Freeze { claim, .. } => belongs_to(&node.metadata, claim).unwrap_or_else(|| freeze(node, claim)),
-        Effect::Cordon { claim, .. } => belongs_to(&node.metadata, claim).unwrap_or_else(|| cordon(node, claim)),
+        Effect::Freeze { claim, .. } => belongs_to(&node.metadata, claim).unwrap_or_else(|| settle(freeze(node, claim))),
+        Effect::Hold { claim, .. } => belongs_to(&node.metadata, claim).unwrap_or_else(|| settle(hold(node, claim))),
         Effect::Restore { owner, .. } => restore(node, owner),
         _ => misdirected(effect, "Node"),
     }
@@ -45,7 +45,7 @@ fn settle(patch: Patch) -> Verdict {
     if patch.is_empty() { Verdict::Already } else { Verdict::Patch(patch) }
 }
 
-fn freeze(node: &Node, claim: &str) -> Verdict {
+fn freeze(node: &Node, claim: &str) -> Patch {
     let mut patch = mark(node, claim, Patch::of(&node.metadata));
     match node.metadata.annotation(keys::DO_NOT_DISRUPT) {
         Some(TRUE) => {}
@@ -59,15 +59,12 @@ fn freeze(node: &Node, claim: &str) -> Verdict {
             };
         }
     }
-    settle(patch)
+    patch
 }
 
-fn cordon(node: &Node, claim: &str) -> Verdict {
-    if node.spec.unschedulable {
-        return Verdict::Already;
-    }
-    let patch = mark(node, claim, Patch::of(&node.metadata));
-    settle(patch.set(keys::CORDONED, TRUE).cordon(true))
+fn hold(node: &Node, claim: &str) -> Patch {
+    let patch = freeze(node, claim);
+    if node.spec.unschedulable { patch } else { patch.set(keys::CORDONED, TRUE).cordon(true) }
 }
 
 fn restore(node: &Node, owner: &Owner) -> Verdict {

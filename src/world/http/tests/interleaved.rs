@@ -133,8 +133,8 @@ async fn every_pair(index: usize) {
 #[tokio::test(start_paused = true)]
 async fn a_start_reads_no_object_again_that_it_writes() {
     let start = &turning_points().await[0].seen;
-    // Anchor, stamp, freeze, cordon and placeholder; and how far windows are judged.
-    assert_eq!(writes(start).len(), 6, "{start:?}");
+    // Anchor, stamp, hold and placeholder; and how far windows are judged.
+    assert_eq!(writes(start).len(), 5, "{start:?}");
     let of_one = |line: &&String| {
         line.starts_with("GET") && ["/nodepools/", "/nodeclaims/", "/nodes/", "/pods/"].iter().any(|kind| line.contains(kind))
     };

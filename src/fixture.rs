@@ -133,8 +133,8 @@ pub fn view() -> View {
         "status": {"phase": "Pending"},
     }));
     view.placeholders.insert("noderotation-surge-batch-1".into(), placeholder.unwrap());
-    let said = "default-scheduler: 0/8 nodes are available: 8 Insufficient cpu.";
-    view.facts.events = BTreeMap::from([("noderotation-surge-batch-1".into(), vec![said.into()])]);
+    let said = BTreeMap::from([("default-scheduler".into(), "0/8 nodes are available: 8 Insufficient cpu.".into())]);
+    view.facts.events = BTreeMap::from([("noderotation-surge-batch-1".into(), said)]);
     view
 }
 

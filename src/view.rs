@@ -149,8 +149,8 @@ pub struct Facts {
     pub pods_on: BTreeMap<String, Vec<Pod>>,
     /// Budgets by namespace.
     pub budgets: BTreeMap<String, Vec<PodDisruptionBudget>>,
-    /// By Pod: the newest message of each reporter, as `reporter: message`.
-    pub events: BTreeMap<String, Vec<String>>,
+    /// By Pod: the newest message of each reporter, by reporter.
+    pub events: BTreeMap<String, BTreeMap<String, String>>,
     /// Answers to rehearsals.
     pub rehearsals: BTreeMap<Rehearsal, Answer>,
     /// Needs that could not be answered, with the reason: a step that wants one ends in an error.
@@ -190,9 +190,9 @@ impl View {
         self.facts.budgets.get(namespace).map(Vec::as_slice).ok_or_else(|| Missing::one(Need::BudgetsIn(namespace.into())))
     }
 
-    /// What is said of a Pod of ours.
-    pub fn events_about(&self, pod: &str) -> Result<&[String], Missing> {
-        self.facts.events.get(pod).map(Vec::as_slice).ok_or_else(|| Missing::one(Need::EventsAbout(pod.into())))
+    /// What is said of a Pod of ours: the newest message of each reporter, by reporter.
+    pub fn events_about(&self, pod: &str) -> Result<&BTreeMap<String, String>, Missing> {
+        self.facts.events.get(pod).ok_or_else(|| Missing::one(Need::EventsAbout(pod.into())))
     }
 }
 

@@ -194,7 +194,7 @@ async fn told_by_the_scheduler(session: &Session) {
     assert_eq!(view.placeholders.len(), 1);
     for _ in 0..50 {
         session.read(&mut view, &BTreeSet::from([Need::EventsAbout("noderotation-surge-x".into())])).await;
-        if view.facts.events["noderotation-surge-x"].iter().any(|message| message.starts_with("default-scheduler: 0/")) {
+        if view.facts.events["noderotation-surge-x"].get("default-scheduler").is_some_and(|message| message.starts_with("0/")) {
             return;
         }
         tokio::time::sleep(Duration::from_millis(200)).await;

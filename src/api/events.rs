@@ -78,7 +78,7 @@ reasons! {
     FreezeUnreadable, "NodePool", Warning, Condition, "The freeze annotation can't be read; the pool counts as frozen.";
     SurgeNodeNotReady, "NodePool", Warning, Condition, "A node came up for the surge and never became Ready.";
     ShortLead, "NodeClaim", Warning, Condition, "The NodeClaim lives no longer than the lead time: rotated at the first opportunity.";
-    SurgeUnschedulable, "NodeClaim", Warning, Condition, "The placeholder has no node yet; the message says what the scheduler or Karpenter says.";
+    SurgeUnschedulable, "NodeClaim", Warning, Condition, "The placeholder has no node yet; the message says what the scheduler or Karpenter says. Told again once another of them has spoken.";
     SurgeClamped, "NodeClaim", Normal, Condition, "The placeholder's request was lowered to what Karpenter plans for such a node.";
     SurgeClampBandExceeded, "NodeClaim", Warning, Condition, "The request was lowered by more than the kubelet reports above Karpenter's plan: the replacement may be too small for the Pods.";
     SurgeClampRefused, "NodeClaim", Warning, Condition, "DaemonSets leave no room for the request: it stays whole and will time out.";

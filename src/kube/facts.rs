@@ -34,7 +34,7 @@ enum Answer {
     Node(Option<Shared<Node>>),
     Pods(Vec<Pod>),
     Budgets(Vec<PodDisruptionBudget>),
-    Events(Vec<String>),
+    Events(BTreeMap<String, String>),
     Rehearsal(view::Answer),
 }
 
@@ -125,7 +125,7 @@ async fn node(api: &Api, name: &str) -> Result<Option<Shared<Node>>, String> {
 
 /// The newest message of each reporter, by reporter. Both APIs' recorders are understood: the older one's Events name
 /// their reporter and times in the deprecated fields.
-fn newest(events: Vec<Event>) -> Vec<String> {
+fn newest(events: Vec<Event>) -> BTreeMap<String, String> {
     let mut messages: BTreeMap<String, (Option<Time>, String)> = BTreeMap::new();
     for event in events {
         let source = event.deprecated_source.as_ref().and_then(|source| source.component.clone());
@@ -137,7 +137,7 @@ fn newest(events: Vec<Event>) -> Vec<String> {
             _ => drop(messages.insert(reporter, (at, message))),
         }
     }
-    messages.into_iter().map(|(reporter, (_, message))| format!("{reporter}: {message}")).collect()
+    messages.into_iter().map(|(reporter, (_, message))| (reporter, message)).collect()
 }
 
 fn last_seen(event: &Event) -> Option<Time> {

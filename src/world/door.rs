@@ -120,7 +120,7 @@ impl PoolWorld {
                 facts.budgets.insert(namespace.clone(), self.budgets(namespace));
             }
             Need::EventsAbout(pod) => {
-                facts.events.insert(pod.clone(), Vec::new());
+                facts.events.entry(pod.clone()).or_default();
             }
             Need::Rehearsal(rehearsal) => {
                 let admitted = if let Effect::CreatePlaceholder { pod, .. } = &rehearsal.0 { self.admitted(pod) } else { Ok(None) };

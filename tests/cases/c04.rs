@@ -60,11 +60,16 @@ fn the_attempt_tells_karpenters_own_words_and_ends_by_rollback() {
     let claim = &mut fleet.view.claims.get_mut("web-1").unwrap().metadata.annotations;
     annotate(claim, keys::STATE, "pending");
     annotate(claim, keys::STARTED_AT, OPEN);
-    let words = "karpenter: all available instance types exceed limits for nodepool: \"web\"";
-    fleet.events.insert(name, vec!["default-scheduler: 0/2 nodes are available: 2 Insufficient cpu.".into(), words.into()]);
+    let words = "all available instance types exceed limits for nodepool: \"web\"";
+    fleet.events.insert(
+        name,
+        [("default-scheduler", "0/2 nodes are available: 2 Insufficient cpu."), ("karpenter", words)]
+            .map(|(reporter, message)| (reporter.to_owned(), message.to_owned()))
+            .into(),
+    );
     let waiting = fleet.step("web", "2026-12-04T18:05:00Z");
     let unschedulable: Vec<String> = told(&waiting).into_iter().filter(|text| text.starts_with("SurgeUnschedulable")).collect();
-    assert!(matches!(unschedulable.as_slice(), [text] if text.contains(words)), "{:?}", told(&waiting));
+    assert!(matches!(unschedulable.as_slice(), [text] if text.contains(&format!("karpenter: {words}"))), "{:?}", told(&waiting));
     let late = fleet.step("web", "2026-12-04T18:15:01Z");
     assert_eq!(late.action.code, "rollback", "{:?}", (late.action.detail.as_str(), at(OPEN)));
     let effects: Value = late.effects.iter().map(|planned| planned.effect.to_string()).collect();

@@ -28,7 +28,7 @@ pub struct Fleet {
     nodes: BTreeMap<String, Shared<Node>>,
     pods: BTreeMap<String, Vec<Pod>>,
     /// What the scheduler and Karpenter say of a Pod, by its name.
-    pub events: BTreeMap<String, Vec<String>>,
+    pub events: BTreeMap<String, BTreeMap<String, String>>,
 }
 
 pub fn at(text: &str) -> Time {

@@ -39,8 +39,10 @@ mod scene;
 mod story;
 
 /// How long Karpenter gathers Pods. Stamps have whole seconds: what came for an attempt is told from what was there by a
-/// second that is later.
-const BATCH: Duration = Duration::from_secs(1);
+/// second that is later. Where a batch ends between the deletes of a claim and of its placeholder, Karpenter plans the Pods
+/// around the placeholder and launches a third Node: so a batch lasts for longer than a pass takes from one pool's drain to
+/// the next one's, also on a busy machine.
+const BATCH: Duration = Duration::from_secs(2);
 /// How long Pods take to be Ready, the placeholder too, and a part of a second more.
 const POD_READY: Duration = Duration::from_secs(3);
 

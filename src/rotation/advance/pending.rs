@@ -118,8 +118,12 @@ fn unbound(scene: &Scene<'_>, claim: &NodeClaim, pod: &str, mut step: Step) -> R
     if said.is_empty() {
         return Ok(step.waiting(format!("the placeholder {pod} has no Node yet")));
     }
-    let message = format!("The placeholder {pod} has no Node yet. {}", said.join("; "));
-    step.conditions.push(Notice::new(Reason::SurgeUnschedulable, Regarding::claim(&claim.metadata), scene.name(), message.clone()).into());
+    let words: Vec<String> = said.iter().map(|(reporter, message)| format!("{reporter}: {message}")).collect();
+    let message = format!("The placeholder {pod} has no Node yet. {}", words.join("; "));
+    let notice = Notice::new(Reason::SurgeUnschedulable, Regarding::claim(&claim.metadata), scene.name(), message.clone());
+    // The scheduler speaks at once, Karpenter later, and what it says is why: told again when another has spoken.
+    let speakers: Vec<&str> = said.keys().map(String::as_str).collect();
+    step.conditions.push(notice.on(speakers.join(" ")).into());
     Ok(step.waiting(message))
 }
 

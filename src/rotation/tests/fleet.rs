@@ -137,7 +137,7 @@ pub struct Fleet {
     pub policies: BTreeMap<String, Value>,
     pub objects: BTreeMap<(Kind, String), Object>,
     pub budgets: Vec<Value>,
-    pub said: BTreeMap<String, Vec<String>>,
+    pub said: BTreeMap<String, BTreeMap<String, String>>,
     pub unreadable: Vec<Unreadable>,
     pub failing: BTreeMap<Need, String>,
     /// Rehearsals with another answer than that the API server agrees, by kind of write and name.

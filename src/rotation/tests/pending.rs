@@ -105,14 +105,29 @@ fn an_unbound_placeholder_is_told_with_what_the_scheduler_says() {
       wakes 2026-12-02T03:10:01Z
     ");
     let mut fleet = placed(|pod| pod);
-    fleet.said.insert("noderotation-surge-a".into(), vec!["karpenter: no instance type fits".into()]);
+    let mut told = |said: &[(&str, &str)]| {
+        let said = said.iter().map(|(reporter, message)| ((*reporter).to_owned(), (*message).to_owned()));
+        fleet.said.insert("noderotation-surge-a".into(), said.collect());
+        let text = check(&fleet, now());
+        text.lines().find(|line| line.contains("SurgeUnschedulable on")).map(str::to_owned).unwrap_or_default()
+    };
+    // A subject for each who has spoken: Karpenter's words come later, and say why.
+    assert_snapshot!(
+        told(&[("default-scheduler", "0/4 nodes are available.")]),
+        @"  ! Warning SurgeUnschedulable on NodeClaim a (default-scheduler): The placeholder noderotation-surge-a has no Node yet. default-scheduler: 0/4 nodes are available."
+    );
+    assert_snapshot!(
+        told(&[("default-scheduler", "0/5 nodes are available."), ("karpenter", "no instance type fits")]),
+        @"  ! Warning SurgeUnschedulable on NodeClaim a (default-scheduler karpenter): The placeholder noderotation-surge-a has no Node yet. default-scheduler: 0/5 nodes are available.; karpenter: no instance type fits"
+    );
+    told(&[("karpenter", "no instance type fits")]);
     assert_snapshot!(check(&fleet, now()), @r"
     asks nodes of web
     asks events about noderotation-surge-a
     web: await-surge: The placeholder noderotation-surge-a has no Node yet. karpenter: no instance type fits
       begin a from [None, Pending] at 2026-12-02T03:00:00Z | instead: release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
       hold node-a for a | gone is fine | refused: SurgeRefused | instead: delete the placeholder rotation/noderotation-surge-a of a, restore node-a from a, clear a, release web from a at 2026-12-02T03:00:00Z: WithoutOutcome, unsign web
-      ! Warning SurgeUnschedulable on NodeClaim a: The placeholder noderotation-surge-a has no Node yet. karpenter: no instance type fits
+      ! Warning SurgeUnschedulable on NodeClaim a (karpenter): The placeholder noderotation-surge-a has no Node yet. karpenter: no instance type fits
       wakes 2026-12-02T03:10:01Z
     ");
 }

@@ -167,7 +167,7 @@ pub(crate) fn start_kwok(programs: &Programs, folder: &Path, ports: &Ports, opti
     Process::start("kwok", &programs.binary("kwok"), folder, &arguments, &[])
 }
 
-/// Starts Karpenter with its KWOK provider. Its batching ends sooner than usual: after two seconds at most, instead of ten.
+/// Starts Karpenter with its KWOK provider.
 pub(crate) fn start_karpenter(programs: &Programs, folder: &Path, ports: &Ports, options: &Options) -> Result<Process, Error> {
     let mut environment = vec![
         ("KUBECONFIG", kubeconfig(folder, "karpenter").display().to_string()),
@@ -178,7 +178,6 @@ pub(crate) fn start_karpenter(programs: &Programs, folder: &Path, ports: &Ports,
         ("HEALTH_PROBE_PORT", ports.karpenter_health.to_string()),
         ("FEATURE_GATES", "StaticCapacity=true".into()),
         ("BATCH_IDLE_DURATION", format!("{}ms", options.batch_idle.as_millis())),
-        ("BATCH_MAX_DURATION", "2s".into()),
     ];
     if let Some(file) = &options.instance_types {
         environment.push(("INSTANCE_TYPES_FILE_PATH", file.display().to_string()));

@@ -314,7 +314,7 @@ fn none(need: &Need, facts: &mut Facts) {
         Need::NodesOfPool(pool) => drop(facts.nodes_of_pool.insert(pool.clone(), Default::default())),
         Need::Node(name) => drop(facts.nodes.insert(name.clone(), None)),
         Need::PodsOn(name) => drop(facts.pods_on.insert(name.clone(), Vec::new())),
-        Need::EventsAbout(name) => drop(facts.events.insert(name.clone(), Vec::new())),
+        Need::EventsAbout(name) => drop(facts.events.insert(name.clone(), Default::default())),
         Need::Rehearsal(rehearsal) => {
             let gone = noderotation::view::Answer::Unknown("there is no such object".into());
             facts.rehearsals.insert(rehearsal.clone(), gone);
